@@ -1,0 +1,68 @@
+"""PCOR: explain why a record is an outlier without giving away everybody else."""
+
+from importlib.metadata import version as _version
+
+from pcor import audit, demo, errors, testing
+from pcor.accounting import Budget
+from pcor.certificate import Release
+from pcor.context import Context
+from pcor.detectors import (
+    LOF,
+    Detector,
+    Estimator,
+    Grubbs,
+    Histogram,
+    get_detector,
+    register_detector,
+)
+from pcor.errors import PcorError
+from pcor.planning import Plan, plan
+from pcor.promise import Promise
+from pcor.release import release
+from pcor.schema import Attribute, Metric, Schema
+from pcor.search import BreadthFirst, DepthFirst, Direct, RandomWalk, Search, Uniform
+from pcor.table import Table
+from pcor.utility import Overlap, Population, PopulationSize, Utility
+from pcor.validity import MatchingContexts, is_outlier, matching_contexts, outliers
+
+__version__ = _version("pcor")
+
+__all__ = [
+    "LOF",
+    "Attribute",
+    "BreadthFirst",
+    "Budget",
+    "Context",
+    "DepthFirst",
+    "Detector",
+    "Direct",
+    "Estimator",
+    "Grubbs",
+    "Histogram",
+    "MatchingContexts",
+    "Metric",
+    "Overlap",
+    "PcorError",
+    "Plan",
+    "Population",
+    "PopulationSize",
+    "Promise",
+    "RandomWalk",
+    "Release",
+    "Schema",
+    "Search",
+    "Table",
+    "Uniform",
+    "Utility",
+    "audit",
+    "demo",
+    "errors",
+    "get_detector",
+    "is_outlier",
+    "matching_contexts",
+    "outliers",
+    "plan",
+    "register_detector",
+    "release",
+    "testing",
+]

@@ -1,0 +1,5 @@
+"""Looking at ourselves: what a release gives away, computed. For the owner only."""
+
+from pcor.audit.exact import exact_distribution, largest_log_ratio
+
+__all__ = ["exact_distribution", "largest_log_ratio"]

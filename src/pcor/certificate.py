@@ -1,0 +1,161 @@
+"""Release: the context that left, with the certificate that goes with it.
+
+Public: everything here. A certificate holds the context and public parameters and nothing else:
+no population, score, number of contexts, time or draw (FINDINGS 11). ``certificate.schema.json``
+beside this file describes it to programs.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from pcor.context import Context
+from pcor.errors import plain
+from pcor.planning import Plan
+from pcor.promise import Promise
+from pcor.writing import write_text
+
+FORMAT = "pcor-release/1"
+NOT_PRIVATE = "NOT PRIVATE: drawn with a seeded generator, for tests only"
+
+
+@dataclass(frozen=True)
+class Release:
+    """A released context.
+
+    Attributes:
+        record: the queried record's key.
+        context: where the record is an outlier.
+        plan: what was done and what it cost.
+        private: false for seeded runs, which are for tests.
+    """
+
+    record: int | str
+    context: Context
+    plan: Plan
+    private: bool
+
+    @property
+    def epsilon(self) -> float:
+        """The total epsilon, as the nearest float; ``promise.epsilon`` is exact."""
+        return float(self.plan.bill.epsilon)
+
+    @property
+    def promise(self) -> Promise:
+        """What is protected."""
+        return self.plan.promise
+
+    def explain(self) -> str:
+        """Return what was done in numbered steps, with the cost of each."""
+        return self.plan.explain()
+
+    def __str__(self) -> str:
+        metric = self.plan.schema.metric.column
+        sentence = (
+            f"Record {self.record} is an outlier by {metric} ({self.plan.detector.name}) "
+            f"among rows where {self.context}."
+        )
+        return sentence if self.private else f"{sentence} [{NOT_PRIVATE}]"
+
+    def __repr__(self) -> str:
+        return f"<Release: {self} {plain(self.plan.bill.epsilon)}-OCDP>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate: the context and public parameters."""
+        planned = self.plan.to_dict()
+        for size in ("attributes", "values", "possible_contexts"):
+            del planned[size]  # the schema's own numbers; its fingerprint says it all
+        return {
+            "format": FORMAT,
+            "record": self.record,
+            "context": self.context.values,
+            "bits": self.context.bits,
+            "where": self.context.where(),
+            "sentence": str(self),
+            **planned,
+            "private": self.private,
+            "software": f"pcor {version('pcor')}",
+        }
+
+    def to_json(self) -> str:
+        """Return the certificate as JSON."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    def to_html(self) -> str:
+        """Return the certificate as one HTML page that needs nothing else."""
+        return _page(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the certificate as ``.json`` or ``.html``, whole or not at all."""
+        as_html = Path(path).suffix.lower() in (".html", ".htm")
+        write_text(path, self.to_html() if as_html else self.to_json() + "\n")
+
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #8886; --on: #2563eb; }
+body { font: 1rem/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.3rem } h2 { font-size: 1.05rem; margin-top: 2rem }
+table { border-collapse: collapse; width: 100% }
+th, td { border-bottom: 1px solid var(--line); padding: .4rem .6rem; text-align: left;
+  vertical-align: top }
+.value { display: inline-block; border: 1px solid var(--line); border-radius: .3rem;
+  padding: 0 .4rem; margin: .1rem }
+.in { background: var(--on); border-color: var(--on); color: #fff }
+.out { opacity: .6; text-decoration: line-through }
+.warning { border: 3px solid #dc2626; padding: .6rem; font-weight: bold }
+pre { white-space: pre-wrap; overflow-wrap: anywhere }
+"""
+
+
+def _page(release: Release) -> str:
+    certificate = release.to_dict()
+    escape = html.escape
+    # "<" cannot occur inside the JSON block, so no value can end the script element.
+    embedded = json.dumps(certificate, ensure_ascii=True).replace("<", "\\u003c")
+    warning = "" if release.private else f'<p class="warning" role="alert">{NOT_PRIVATE}</p>'
+    steps = "".join(
+        f"<tr><td>{escape(s['what'])}</td><td>{s['calls']}</td><td>{s['each']}</td>"
+        f"<td>{s['cost']}</td></tr>"
+        for s in certificate["steps"]
+    )
+    unprotected = "".join(f"<li>{escape(who)}</li>" for who in release.promise.not_protected)
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>PCOR certificate: record {escape(str(release.record))}</title>
+<style>{_STYLE}</style></head><body>
+<h1>{escape(str(release))}</h1>
+{warning}
+<h2>The context</h2>
+<table><tr><th scope="col">attribute</th><th scope="col">values</th></tr>{_grid(release)}</table>
+<pre>{escape(certificate["where"])}</pre>
+<h2>What is promised</h2>
+<p>{escape(str(release.promise))}</p>
+<p>Not protected:</p><ul>{unprotected}</ul>
+<h2>What was done, and its cost</h2>
+<table><tr><th scope="col">step</th><th scope="col">calls</th><th scope="col">epsilon each</th>
+<th scope="col">epsilon</th></tr>{steps}
+<tr><th scope="row">total</th><td></td><td></td><th>{certificate["epsilon_exact"]}</th></tr></table>
+<p>{escape(certificate["software"])}; schema {certificate["schema_sha256"]}</p>
+<script type="application/json" id="certificate">{embedded}</script>
+</body></html>
+"""
+
+
+def _grid(release: Release) -> str:
+    rows = []
+    chosen = release.context.values
+    for attribute in release.plan.schema.attributes:
+        cells = " ".join(
+            f'<span class="value in">{html.escape(str(v))}</span>'
+            if v in chosen[attribute.name]
+            else f'<span class="value out">{html.escape(str(v))}</span>'
+            for v in attribute.values
+        )
+        rows.append(f'<tr><th scope="row">{html.escape(attribute.name)}</th><td>{cells}</td></tr>')
+    return "".join(rows)

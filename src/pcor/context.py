@@ -1,0 +1,387 @@
+"""A context: a set of attribute values, at least one of every attribute.
+
+Public: everything here; nothing reads a table. A context is a bit vector of length t (paper,
+Section 3): bit j stands for the j-th value in schema order. It is kept as one Python integer, so
+t may be any number. The ``Space`` of a record is the part of all contexts that can be valid for
+it: those that contain the record's own values (the record is public).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcor.errors import ContextError
+from pcor.schema import Attribute, Schema, Value
+
+# A value is written bare in a sentence where it cannot be mistaken for the sentence's own words.
+_BARE = re.compile(r"[^\s;\"]+( [^\s;\"]+)*")
+_RESERVED = re.compile(r"\b(or|is|any)\b", re.IGNORECASE)
+
+
+class Context:
+    """A set of values, at least one per attribute.
+
+    Args:
+        schema: what the values mean.
+        values: attribute -> the values it may take. Every attribute of the schema must be there.
+
+    >>> schema = Schema(metric="salary", attributes={"job": ["CEO", "Lawyer"], "city": ["Ottawa"]})
+    >>> context = Context(schema, {"job": ["CEO"], "city": ["Ottawa"]})
+    >>> str(context), context.bits, context.mask
+    ('job is CEO; any city', '101', 5)
+    """
+
+    __slots__ = ("mask", "schema")
+
+    schema: Schema
+    mask: int
+
+    def __init__(self, schema: Schema, values: Mapping[str, Iterable[Value]]) -> None:
+        mask = 0
+        for name, chosen in values.items():
+            place = schema.index(name)
+            attribute, offset = schema.attributes[place], schema.offsets[place]
+            several = [chosen] if isinstance(chosen, str | int | float) else list(chosen)
+            for value in several:
+                mask |= 1 << (offset + attribute.code(value))
+        self._set(schema, mask)
+
+    def _set(self, schema: Schema, mask: int) -> None:
+        if mask < 0 or mask >> schema.width:
+            raise ContextError(f"a context of this schema has {schema.width} bits")
+        for attribute, own in zip(schema.attributes, schema.attribute_masks, strict=True):
+            if not mask & own:
+                raise ContextError(
+                    f"the context has no value of attribute {attribute.name!r}; "
+                    "every attribute needs at least one"
+                )
+        object.__setattr__(self, "schema", schema)
+        object.__setattr__(self, "mask", mask)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a context cannot be changed; flip() gives a new one")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("a context cannot be changed; flip() gives a new one")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Context.from_mask, (self.schema, self.mask)
+
+    @classmethod
+    def from_mask(cls, schema: Schema, mask: int) -> Context:
+        """Build a context from its bits as an integer: bit j is the j-th value."""
+        context = cls.__new__(cls)
+        context._set(schema, int(mask))
+        return context
+
+    @classmethod
+    def from_bits(cls, schema: Schema, bits: str) -> Context:
+        """Build a context from its bits as the paper writes them, with or without ``<>``."""
+        digits = bits.strip().removeprefix("<").removesuffix(">")
+        if len(digits) != schema.width or set(digits) - {"0", "1"}:
+            raise ContextError(
+                f"bits must be {schema.width} zeros and ones, one per value of the schema"
+            )
+        return cls.from_mask(schema, int(digits[::-1], 2))
+
+    @classmethod
+    def full(cls, schema: Schema) -> Context:
+        """Return the context with every value: the whole table."""
+        return cls.from_mask(schema, (1 << schema.width) - 1)
+
+    @classmethod
+    def parse(cls, schema: Schema, text: str) -> Context:
+        """Read a context from any of its printed forms: sentence, JSON object, or bits.
+
+        >>> schema = Schema(metric="pay", attributes={"job": ["CEO", "Lawyer"], "city": ["Rome"]})
+        >>> Context.parse(schema, "job is CEO or Lawyer; any city").bits
+        '111'
+        """
+        text = text.strip()
+        if re.fullmatch(r"<?[01]+>?", text):
+            return cls.from_bits(schema, text)
+        if text.startswith("{"):
+            return cls(schema, _json_values(text))
+        chosen: dict[str, list[Value]] = {}
+        for name, values in _clauses(schema, text):
+            if name in chosen:
+                raise ContextError(f"the context speaks of attribute {name!r} twice")
+            chosen[name] = values
+        return cls(schema, chosen)
+
+    @property
+    def bits(self) -> str:
+        """The bits in schema order, first value first, as the paper writes them."""
+        return f"{self.mask:0{self.schema.width}b}"[::-1]
+
+    @property
+    def values(self) -> dict[str, list[Value]]:
+        """Attribute -> the values it may take, in the order of the domain."""
+        return {
+            a.name: [v for code, v in enumerate(a.values) if self.mask >> (offset + code) & 1]
+            for a, offset in zip(self.schema.attributes, self.schema.offsets, strict=True)
+        }
+
+    def where(self) -> str:
+        """Return the context as the condition of an SQL WHERE clause.
+
+        Names and texts are quoted and escaped, a bin becomes a range, and an attribute with all
+        its values says so. The condition selects exactly the population, given that the rows fit
+        the schema.
+        """
+        return " AND ".join(
+            _condition(attribute, self.values[attribute.name])
+            for attribute in self.schema.attributes
+        )
+
+    def flip(self, position: int) -> Context:
+        """Return the context that differs in one bit; refuse if an attribute would be empty."""
+        if not 0 <= position < self.schema.width:
+            raise ContextError(f"position must be from 0 to {self.schema.width - 1}")
+        return Context.from_mask(self.schema, self.mask ^ (1 << position))
+
+    def neighbours(self) -> Iterator[Context]:
+        """Yield every context that differs in exactly one bit, in schema order."""
+        for own in self.schema.attribute_masks:
+            alone = (self.mask & own).bit_count() == 1
+            for position in _positions(own):
+                if not (alone and self.mask >> position & 1):
+                    yield self.flip(position)
+
+    def covers(self, values: Mapping[str, Value]) -> bool:
+        """Tell whether a row with these attribute values is in the population."""
+        row = Context(self.schema, {name: [value] for name, value in values.items()})
+        return row <= self
+
+    def __le__(self, other: Context) -> bool:
+        """Tell whether every value of this context is also one of the other's."""
+        if self.schema != other.schema:
+            raise ContextError("contexts of different schemas cannot be compared")
+        return not self.mask & ~other.mask
+
+    def __ge__(self, other: Context) -> bool:
+        return other <= self
+
+    def __len__(self) -> int:
+        return self.mask.bit_count()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Context):
+            return NotImplemented
+        return self.mask == other.mask and self.schema == other.schema
+
+    def __hash__(self) -> int:
+        return hash((self.schema.sha256, self.mask))
+
+    def __str__(self) -> str:
+        return "; ".join(
+            _clause(attribute, self.values[attribute.name]) for attribute in self.schema.attributes
+        )
+
+    def __repr__(self) -> str:
+        return f"<Context {self}>"
+
+
+@dataclass(frozen=True)
+class Space:
+    """The contexts that can be valid for a record: the supersets of its own values.
+
+    Only ``free`` bits vary, so there are 2^(t-m) of them and not 2^t. Restricting any of the
+    paper's searches to this space leaves its distribution over valid contexts unchanged.
+    """
+
+    schema: Schema
+    fixed: int
+
+    @cached_property
+    def free(self) -> tuple[int, ...]:
+        """The positions that may be set or not, in schema order."""
+        return tuple(p for p in range(self.schema.width) if not self.fixed >> p & 1)
+
+    @property
+    def size(self) -> int:
+        """How many contexts there are; a public number."""
+        return 1 << len(self.free)
+
+    def __contains__(self, mask: int) -> bool:
+        return self.fixed & mask == self.fixed
+
+    def mask(self, index: int) -> int:
+        """Return the ``index``-th context, counting in binary over the free positions."""
+        mask = self.fixed
+        for place, position in enumerate(self.free):
+            mask |= (index >> place & 1) << position
+        return mask
+
+    def masks(self) -> Iterator[int]:
+        """Yield all contexts in the order of their index."""
+        return (self.mask(index) for index in range(self.size))
+
+    def neighbours(self, mask: int) -> list[int]:
+        """Return the contexts of the space that differ from ``mask`` in one bit."""
+        return [mask ^ (1 << position) for position in self.free]
+
+
+def unpack(masks: Sequence[int], width: int) -> NDArray[np.bool_]:
+    """Return the bits of many masks as one row each."""
+    size = (width + 7) // 8
+    packed = b"".join(mask.to_bytes(size, "little") for mask in masks)
+    rows = np.frombuffer(packed, dtype=np.uint8).reshape(len(masks), size)
+    return np.unpackbits(rows, axis=1, count=width, bitorder="little").astype(bool)
+
+
+def pack(masks: Sequence[int], width: int) -> NDArray[np.uint64]:
+    """Return many masks as 64-bit words, bit 0 first: shape (count, words)."""
+    words = (width + 63) // 64
+    packed = b"".join(mask.to_bytes(words * 8, "little") for mask in masks)
+    return np.frombuffer(packed, dtype="<u8").reshape(len(masks), words).astype(np.uint64)
+
+
+def _positions(mask: int) -> Iterator[int]:
+    return (p for p in range(mask.bit_length()) if mask >> p & 1)
+
+
+# -- sentences ------------------------------------------------------------------------------------
+
+
+def _word(value: object) -> str:
+    text = str(value)
+    bare = _BARE.fullmatch(text) and not _RESERVED.search(text)
+    return text if bare else json.dumps(text, ensure_ascii=False)
+
+
+def _clause(attribute: Attribute, chosen: Sequence[Value]) -> str:
+    if len(chosen) == len(attribute.values):
+        return f"any {_word(attribute.name)}"
+    return f"{_word(attribute.name)} is {' or '.join(_word(v) for v in chosen)}"
+
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|;|[^\s;"]+')
+
+
+def _clauses(schema: Schema, text: str) -> Iterator[tuple[str, list[Value]]]:
+    """Split a sentence into its attributes and values, minding quotes."""
+    tokens = _TOKEN.findall(text)
+    while tokens:
+        stop = tokens.index(";") if ";" in tokens else len(tokens)
+        clause, tokens = tokens[:stop], tokens[stop + 1 :]
+        words = [token.lower() for token in clause]
+        if words[:1] == ["any"]:
+            attribute = schema.attribute(_text(clause[1:]))
+            yield attribute.name, list(attribute.values)
+        elif "is" in words:
+            cut = words.index("is")
+            attribute = schema.attribute(_text(clause[:cut]))
+            yield (
+                attribute.name,
+                [
+                    attribute.values[attribute.code(_text(part))]
+                    for part in _split_or(clause[cut + 1 :])
+                ],
+            )
+        else:
+            raise ContextError(
+                "a context reads like 'job is CEO or Lawyer; any city', "
+                'or is a JSON object {"job": ["CEO"], ...}, or bits'
+            )
+
+
+def _split_or(tokens: Sequence[str]) -> Iterator[list[str]]:
+    part: list[str] = []
+    for token in tokens:
+        if token.lower() == "or":
+            yield part
+            part = []
+        else:
+            part.append(token)
+    yield part
+
+
+def _text(tokens: Sequence[str]) -> str:
+    words = []
+    for token in tokens:
+        if token.startswith('"'):
+            try:
+                token = json.loads(token)
+            except json.JSONDecodeError:
+                raise ContextError("a quoted text in the context is not well formed") from None
+        words.append(token)
+    return " ".join(words)
+
+
+def _json_values(text: str) -> dict[str, Any]:
+    try:
+        values: dict[str, Any] = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ContextError(f"the context is not well-formed JSON: {error.msg}") from None
+    return values
+
+
+# -- SQL ------------------------------------------------------------------------------------------
+
+_EVERY = "/* all declared values */"
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(value: Value) -> str:
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return repr(value)
+
+
+def _listed(column: str, values: Sequence[Value]) -> str:
+    if len(values) == 1:
+        return f"{column} = {_literal(values[0])}"
+    return f"{column} IN ({', '.join(_literal(v) for v in values)})"
+
+
+def _condition(attribute: Attribute, chosen: Sequence[Value]) -> str:
+    column = _name(attribute.name)
+    everything = len(chosen) == len(attribute.values)
+    if attribute.edges is not None:
+        condition = _ranges(column, attribute, chosen)
+    elif attribute.other is not None and attribute.other in chosen:
+        # The other value stands for everything undeclared, so name what is left out instead.
+        left_out = [v for v in attribute.values if v not in chosen]
+        if not left_out:
+            return f"TRUE {_EVERY}"
+        condition = f"({column} IS NULL OR NOT {_listed(column, left_out)})"
+    else:
+        condition = _listed(column, chosen)
+    return f"{condition} {_EVERY}" if everything else condition
+
+
+def _ranges(column: str, attribute: Attribute, chosen: Sequence[Value]) -> str:
+    """Write bins as ranges; bins that touch become one."""
+    assert attribute.edges is not None  # noqa: S101 (the caller branches on it)
+    codes = [attribute.codes[label] for label in chosen]
+    runs: list[list[int]] = []
+    for code in codes:
+        if runs and runs[-1][1] == code - 1:
+            runs[-1][1] = code
+        else:
+            runs.append([code, code])
+    ranges = [_range(column, attribute.edges, first, last) for first, last in runs]
+    return ranges[0] if len(ranges) == 1 else f"({' OR '.join(ranges)})"
+
+
+def _range(column: str, edges: Sequence[float], first: int, last: int) -> str:
+    low, high = edges[first], edges[last + 1]
+    closed = last == len(edges) - 2
+    parts = [] if low == float("-inf") else [f"{column} >= {low!r}"]
+    if high != float("inf"):
+        parts.append(f"{column} {'<=' if closed else '<'} {high!r}")
+    return f"({' AND '.join(parts)})" if parts else f"{column} IS NOT NULL"

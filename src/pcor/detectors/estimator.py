@@ -1,0 +1,116 @@
+"""Bring your own detector: a scikit-learn or PyOD estimator, or a plain function.
+
+An absolute threshold is required. A contamination rank ("the top 5 %") would make "V is an
+outlier" depend on how everybody else ranks, and would call somebody an outlier in every context.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcor.detectors.base import Counts, Detector, Values, Verdicts
+from pcor.errors import ParameterError
+
+
+@dataclass(frozen=True)
+class Estimator(Detector):
+    """Adapt anything that scores numbers.
+
+    The rows are handed over in rising order and equal values get the verdict of the first, so the
+    result is a function of the multiset whatever the estimator does with order.
+
+    Attributes:
+        rule: one of
+
+            - a scikit-learn outlier estimator: fitted on the population as one column; the score
+              is minus ``negative_outlier_factor_`` or minus ``score_samples``;
+            - a PyOD estimator: fitted likewise; the score is ``decision_scores_``;
+            - a function of a rising array that returns scores, or verdicts as booleans.
+
+            Higher scores are more unusual.
+        threshold: a score above it is an outlier. Not needed for a function that returns verdicts.
+    """
+
+    name: ClassVar[str] = "estimator"
+    rule: Any
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (hasattr(self.rule, "fit") or callable(self.rule)):
+            raise ParameterError(
+                "Estimator takes a scikit-learn or PyOD estimator, or a function of an array"
+            )
+        if self.threshold is not None and not np.isfinite(self.threshold):
+            raise ParameterError("threshold must be a finite number")
+        if hasattr(self.rule, "fit"):
+            if self.threshold is None:
+                raise ParameterError(
+                    f"Estimator({type(self.rule).__name__}) needs an absolute threshold on its "
+                    "score; a contamination rank is not supported, because it calls somebody an "
+                    "outlier in every context"
+                )
+            self._check_seed()
+
+    def _check_seed(self) -> None:
+        parameters = self.rule.get_params() if hasattr(self.rule, "get_params") else {}
+        if parameters.get("random_state", 0) is None:
+            raise ParameterError(
+                f"Estimator({type(self.rule).__name__}): set random_state to a number; a verdict "
+                "must be the same every time"
+            )
+
+    def verdicts(self, values: Values, counts: Counts) -> Verdicts:
+        """Score the whole population and keep the first answer of each distinct value."""
+        population = np.repeat(values, counts)
+        first = np.cumsum(counts) - counts
+        answers = np.asarray(self._answers(population))
+        if answers.shape != population.shape:
+            raise ParameterError(f"{self._label} must return one answer per row")
+        if answers.dtype == bool:
+            verdicts: Verdicts = answers[first]
+            return verdicts
+        if self.threshold is None:
+            raise ParameterError(f"{self._label} returns scores, so Estimator needs a threshold")
+        flagged: Verdicts = answers[first] > self.threshold
+        return flagged
+
+    def _answers(self, population: Values) -> NDArray[Any]:
+        if not hasattr(self.rule, "fit"):
+            answers: NDArray[Any] = self.rule(population)
+            return answers
+        column = population.reshape(-1, 1)
+        fitted = copy.deepcopy(self.rule)
+        fitted.fit(column)
+        if hasattr(fitted, "decision_scores_"):
+            return np.asarray(fitted.decision_scores_)
+        if hasattr(fitted, "negative_outlier_factor_"):
+            return -np.asarray(fitted.negative_outlier_factor_)
+        if hasattr(fitted, "score_samples"):
+            return -np.asarray(fitted.score_samples(column))
+        raise ParameterError(
+            f"{self._label} has none of decision_scores_, negative_outlier_factor_, score_samples; "
+            "wrap it in a function that returns one score per row"
+        )
+
+    @property
+    def _label(self) -> str:
+        if hasattr(self.rule, "fit"):
+            return type(self.rule).__name__
+        return str(getattr(self.rule, "__name__", type(self.rule).__name__))
+
+    def describe(self) -> dict[str, Any]:
+        """Return the public parameters: the rule by its name and settings."""
+        settings = self.rule.get_params() if hasattr(self.rule, "get_params") else {}
+        return {
+            "name": self.name,
+            "rule": self._label,
+            "settings": {key: repr(value) for key, value in sorted(settings.items())},
+            "threshold": self.threshold,
+            "min_population": self.min_population,
+        }

@@ -1,0 +1,149 @@
+"""Everything that can be refused, and how it is said.
+
+Every message is built from the request and the schema alone, both public. No message quotes a row,
+a count, a score or a draw, so an error can be shown to the analyst and written to a log.
+
+    PcorError                 exit 2, kind "bad_input"
+      SchemaError             the schema contradicts itself
+      ContextError            a context that the schema does not allow
+      SourceError             a file or frame that cannot be read, a missing column
+        DomainError           a value outside its declared domain
+        MetricError           a metric that is not a finite number
+      RecordError             no such record, or more than one
+      ParameterError          epsilon, samples, alpha, ...
+        UnknownName           a detector, search, utility that nobody registered
+      StartError              a start context that cannot be one
+      TooLarge                a space too large for what was asked
+      BudgetExceeded          exit 3, the budget cannot pay
+      NoValidContext          exit 4, nothing to release
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import ClassVar
+
+
+class PcorError(Exception):
+    """Something that was asked for cannot be done; the message says what and how to go on."""
+
+    exit_code: ClassVar[int] = 2
+    kind: ClassVar[str] = "bad_input"
+
+
+class SchemaError(PcorError):
+    """The schema is incomplete or contradicts itself."""
+
+    kind = "schema"
+
+
+class ContextError(PcorError):
+    """A context names something the schema does not have, or leaves an attribute empty."""
+
+    kind = "context"
+
+
+class SourceError(PcorError):
+    """The data cannot be read as the schema says."""
+
+    kind = "source"
+
+
+class DomainError(SourceError):
+    """A column holds a value outside its declared domain. The value itself is not named."""
+
+    kind = "domain"
+
+
+class MetricError(SourceError):
+    """The metric column holds something that is not a finite number."""
+
+    kind = "metric"
+
+
+class RecordError(PcorError):
+    """The queried record does not exist, or its id is not unique."""
+
+    kind = "record"
+
+
+class ParameterError(PcorError):
+    """A parameter is outside what is allowed."""
+
+    kind = "parameter"
+
+
+class UnknownName(ParameterError):
+    """A name nobody registered; the message offers the nearest one that exists."""
+
+    kind = "unknown_name"
+
+    def __init__(self, what: str, name: object, known: Iterable[str]) -> None:
+        names = sorted(known)
+        super().__init__(
+            f"unknown {what} {name!r}{did_you_mean(name, names)}; allowed: {', '.join(names)}"
+        )
+
+
+class StartError(PcorError):
+    """The start context does not contain the record, or the record is no outlier there."""
+
+    kind = "start"
+
+
+class TooLarge(PcorError):
+    """The space of contexts is larger than the public limit of what was asked."""
+
+    kind = "too_large"
+
+
+class BudgetExceeded(PcorError):
+    """The budget cannot pay for this release. Nothing was spent."""
+
+    exit_code = 3
+    kind = "budget_exceeded"
+
+    def __init__(self, *, asked: Fraction, left: Fraction) -> None:
+        self.asked, self.left, self.short_by = asked, left, asked - left
+        super().__init__(
+            f"this release asks for epsilon {plain(asked)}, the budget has {plain(left)} left: "
+            f"short by {plain(self.short_by)}; nothing was spent"
+        )
+
+
+class NoValidContext(PcorError):
+    """No context was found in which the record is an outlier; there is nothing to release."""
+
+    exit_code = 4
+    kind = "no_valid_context"
+
+
+def did_you_mean(name: object, known: Iterable[object]) -> str:
+    """Return ``; did you mean 'city'?`` for the nearest public name, or nothing.
+
+    >>> did_you_mean("ctiy", ["city", "job"])
+    "; did you mean 'city'?"
+    """
+    near = difflib.get_close_matches(str(name), [str(k) for k in known], n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def plain(number: Fraction) -> str:
+    """Write an exact fraction the way people do: as a decimal where it ends, else as a/b.
+
+    >>> plain(Fraction(1, 5)), plain(Fraction(1, 3)), plain(Fraction(2))
+    ('0.2', '1/3', '2')
+    """
+    rest, twos, fives = number.denominator, 0, 0
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    places = max(twos, fives)
+    if rest != 1 or places > 30:
+        return f"{number.numerator}/{number.denominator}"
+    digits = f"{abs(number.numerator) * 10**places // number.denominator:0{places + 1}d}"
+    sign = "-" if number < 0 else ""
+    return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else f"{sign}{digits}"

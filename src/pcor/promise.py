@@ -1,0 +1,61 @@
+"""The promise: exactly what a release protects, against what, at what cost.
+
+Public: everything here. The guarantee of the paper is (epsilon, COE)-OCDP, output constrained
+differential privacy (paper, Definitions 2.4 and 2.5), and weaker than differential privacy; it is
+never called by the stronger name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from pcor.errors import plain
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What is protected.
+
+    Attributes:
+        epsilon: the total cost, exact.
+        delta: the chance of the bound not holding; 0 for the mechanisms of the paper.
+        definition: the name of the guarantee, in full.
+        neighbours: which two tables are to be hard to tell apart.
+        not_protected: who or what the guarantee does not speak of.
+    """
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    definition: str = "(epsilon, COE)-OCDP: output constrained differential privacy"
+    neighbours: str = (
+        "tables that differ by one added or removed row and in which the queried record has the "
+        "same, non-empty set of valid contexts (COE)"
+    )
+    not_protected: tuple[str, ...] = (
+        "the queried record itself: its values are public",
+        "anyone whose presence changes the set of valid contexts (COE): for such a person there "
+        "is no neighbouring table, and this definition promises nothing",
+        "the set of valid contexts itself",
+        "several releases taken together beyond this: their epsilons add up, and each brings its "
+        "own condition on the set of valid contexts",
+    )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the promise for a certificate."""
+        return {
+            "definition": self.definition,
+            "neighbours": self.neighbours,
+            "epsilon": plain(self.epsilon),
+            "delta": plain(self.delta),
+            "not_protected": list(self.not_protected),
+            "text": str(self),
+        }
+
+    def __str__(self) -> str:
+        return (
+            f"Relaxed guarantee, {self.definition}, with epsilon = {plain(self.epsilon)}. Between "
+            f"{self.neighbours}, no context's chance of being released differs by more than a "
+            f"factor exp({plain(self.epsilon)}). Not protected: {'; '.join(self.not_protected)}."
+        )

@@ -1,0 +1,171 @@
+"""What a search is, and all that it may know.
+
+Privacy: a search sees the table only through an ``Explorer``, which answers three things: whether
+contexts are valid (a function of COE), public random numbers, and paid choices. Its candidates
+therefore depend only on COE and on choices that the accountant prices; every proof in
+``docs/proofs`` starts from this sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pcor.choosing import Chooser
+from pcor.context import Context, Space
+from pcor.errors import NoValidContext, ParameterError, StartError
+from pcor.validity import Validity
+
+
+class Explorer:
+    """A search's only view of the world.
+
+    Args:
+        validity: answers whether contexts are valid.
+        chooser: makes the public random decisions.
+        paid: draws one of several contexts by their utility; each call costs budget.
+        paid_choices: how many such calls the accountant has priced.
+    """
+
+    def __init__(
+        self,
+        validity: Validity,
+        chooser: Chooser,
+        paid: Callable[[Sequence[int]], int],
+        paid_choices: int,
+    ) -> None:
+        self.space: Space = validity.record.space
+        self.start: int | None = None
+        self._validity = validity
+        self._chooser = chooser
+        self._paid = paid
+        self._left = paid_choices
+
+    def valid(self, masks: Sequence[int]) -> list[int]:
+        """Return those of the contexts that are valid, in the given order."""
+        return [mask for mask, yes in zip(masks, self._validity(masks), strict=True) if yes]
+
+    def valid_neighbours(self, mask: int) -> list[int]:
+        """Return the valid contexts that differ from ``mask`` in one value."""
+        return self.valid(self.space.neighbours(mask))
+
+    def sample(self, *, wanted: int, cap: int) -> list[int]:
+        """Draw valid contexts uniformly with replacement, trying at most ``cap``."""
+        indices = self._chooser.sample(
+            self.space.size,
+            lambda tried: self._validity([self.space.mask(index) for index in tried]),
+            wanted=wanted,
+            cap=cap,
+        )
+        if not indices:
+            raise NoValidContext(
+                "no context was found in which the record is an outlier by this detector; "
+                "try another detector, a search with more tries, or give a start context"
+            )
+        return [self.space.mask(index) for index in indices]
+
+    def pick(self, masks: Sequence[int]) -> int:
+        """Return one of the contexts, each with the same chance. Free: it looks at no utility."""
+        return masks[self._chooser.uniform(len(masks))]
+
+    def choose(self, masks: Sequence[int]) -> int:
+        """Return one of the contexts, better ones more often. Paid."""
+        if self._left < 1:
+            raise RuntimeError("the search asks for more paid choices than it declared")
+        self._left -= 1
+        return masks[self._paid(masks)]
+
+    def begin(self, start: Context | None, *, tries: int) -> int:
+        """Return the start context: the given one if it is valid, else one found by validity.
+
+        It never depends on populations or scores: the proofs cancel its chance.
+        """
+        if start is None:
+            self.start = self.sample(wanted=1, cap=tries)[0]
+        elif self.valid([start.mask]):
+            self.start = start.mask
+        else:
+            raise StartError(
+                "the record is not an outlier in the start context; give another one, or leave "
+                "start out to have one found"
+            )
+        return self.start
+
+
+@dataclass(frozen=True)
+class Search:
+    """A way to collect candidate contexts. Subclasses are frozen dataclasses."""
+
+    name: ClassVar[str] = ""
+
+    @property
+    def paid_choices(self) -> int:
+        """The most paid choices made before the final draw."""
+        return 0
+
+    @property
+    def paper_calls(self) -> int:
+        """The calls of the exponential mechanism that the paper charges for."""
+        return 1
+
+    def explore(self, explorer: Explorer) -> list[int]:
+        """Return the candidates for the final draw, as masks; repeats count."""
+        raise NotImplementedError(f"{type(self).__name__} must define explore()")
+
+    def describe(self) -> dict[str, Any]:
+        """Return the public parameters, for a certificate."""
+        return {"name": self.name}
+
+
+@dataclass(frozen=True)
+class SamplingSearch(Search):
+    """A search that collects a public number of samples.
+
+    Attributes:
+        samples: how many contexts to collect, the start context included.
+        tries: the most contexts to try while drawing at random.
+    """
+
+    samples: int = 50
+    tries: int = 100_000
+
+    def __post_init__(self) -> None:
+        for what, number in (("samples", self.samples), ("tries", self.tries)):
+            if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+                raise ParameterError(f"{what} must be a whole number of at least 1")
+
+    def describe(self) -> dict[str, Any]:
+        """Return the public parameters."""
+        return super().describe() | {"samples": self.samples, "tries": self.tries}
+
+
+@dataclass(frozen=True)
+class GraphSearch(SamplingSearch):
+    """A search that walks from context to context, one value at a time (paper, Section 5.2).
+
+    Attributes:
+        start: where to begin; ``None`` has a start drawn uniformly from the valid contexts.
+    """
+
+    start: Context | None = None
+
+    def describe(self) -> dict[str, Any]:
+        """Return the public parameters."""
+        start = "found by validity alone" if self.start is None else str(self.start)
+        return super().describe() | {"start": start}
+
+
+@dataclass(frozen=True)
+class SteeredSearch(GraphSearch):
+    """A graph search that buys each step: n samples take n-1 paid choices."""
+
+    @property
+    def paid_choices(self) -> int:
+        """The first sample is the start context: no choice, no cost."""
+        return self.samples - 1
+
+    @property
+    def paper_calls(self) -> int:
+        """The paper pays (2n+2) eps_1: n+1 calls."""
+        return self.samples + 1

@@ -1,0 +1,51 @@
+"""The direct mechanism (paper, Algorithm 1): every valid context is a candidate.
+
+Proof: docs/proofs/direct.md. Differs from the paper: only contexts with the record's own values
+are looked at; no other can be valid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pcor.errors import NoValidContext, ParameterError, TooLarge
+from pcor.search.base import Explorer, Search
+from pcor.validity import ENUMERATION_LIMIT
+
+
+@dataclass(frozen=True)
+class Direct(Search):
+    """Enumerate the whole space.
+
+    Attributes:
+        limit: the largest space to enumerate; a larger one is refused.
+    """
+
+    name: ClassVar[str] = "direct"
+    limit: int = ENUMERATION_LIMIT
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.limit, int) or isinstance(self.limit, bool) or self.limit < 1:
+            raise ParameterError("limit must be a whole number of at least 1")
+
+    def check(self, size: int) -> None:
+        """Refuse a space that is too large; its size is public."""
+        if size > self.limit:
+            raise TooLarge(
+                f"search 'direct' would enumerate {size:,} contexts, more than its limit of "
+                f"{self.limit:,}; use search='breadth_first', or raise Direct(limit=...) if you "
+                "have the time"
+            )
+
+    def explore(self, explorer: Explorer) -> list[int]:
+        """Return all valid contexts."""
+        self.check(explorer.space.size)
+        valid = explorer.valid(list(explorer.space.masks()))
+        if not valid:
+            raise NoValidContext("there is no context in which the record is an outlier")
+        return valid
+
+    def describe(self) -> dict[str, Any]:
+        """Return the public parameters."""
+        return super().describe() | {"limit": self.limit}

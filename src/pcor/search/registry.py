@@ -1,0 +1,54 @@
+"""Searches by name, and the public rule behind "auto"."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pcor.context import Context
+from pcor.errors import ParameterError, UnknownName
+from pcor.schema import Schema
+from pcor.search.base import GraphSearch, SamplingSearch, Search
+from pcor.search.breadth_first import BreadthFirst
+from pcor.search.depth_first import DepthFirst
+from pcor.search.direct import Direct
+from pcor.search.random_walk import RandomWalk
+from pcor.search.uniform import Uniform
+
+SEARCHES: dict[str, type[Search]] = {
+    search.name: search for search in (Direct, Uniform, RandomWalk, DepthFirst, BreadthFirst)
+}
+
+# "auto" enumerates spaces up to this size; the size follows from the schema alone.
+AUTO_LIMIT = 1 << 12
+
+
+def get_search(
+    search: str | Search,
+    schema: Schema,
+    *,
+    samples: int | None = None,
+    start: Context | None = None,
+) -> Search:
+    """Return a search from its name; fill in ``samples`` and ``start`` where it takes them."""
+    if isinstance(search, str):
+        search = _named(search, schema)
+    if not isinstance(search, Search):
+        raise ParameterError("search must be a name or a pcor search such as pcor.Direct()")
+    if samples is not None:
+        if not isinstance(search, SamplingSearch):
+            raise ParameterError(f"search {search.name!r} takes no samples; leave them out")
+        search = replace(search, samples=samples)
+    if start is not None and isinstance(search, GraphSearch):
+        search = replace(search, start=start)
+    if isinstance(search, Direct):
+        search.check(1 << (schema.width - len(schema.attributes)))
+    return search
+
+
+def _named(name: str, schema: Schema) -> Search:
+    if name == "auto":
+        size = 1 << (schema.width - len(schema.attributes))
+        return Direct() if size <= AUTO_LIMIT else BreadthFirst()
+    if name not in SEARCHES:
+        raise UnknownName("search", name, ["auto", *SEARCHES])
+    return SEARCHES[name]()

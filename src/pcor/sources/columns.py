@@ -1,0 +1,122 @@
+"""Read the named columns of any frame or file as Arrow arrays.
+
+Private: the columns. Errors name the file and the column, never a value: the readers' own messages
+quote cells, so they are replaced, not passed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import pyarrow as pa
+from pyarrow import csv, parquet
+
+from pcor.errors import SourceError, did_you_mean
+
+SUFFIXES = (".csv", ".parquet", ".pq")
+
+
+def read_columns(source: Any, columns: Sequence[str]) -> pa.Table:
+    """Return the named columns of a frame or a file, in the order of the rows.
+
+    Args:
+        source: a path to CSV or Parquet, or any frame that narwhals accepts (pandas, Polars,
+            Arrow, DuckDB).
+        columns: the names to read; a missing one is refused with the nearest that exists.
+    """
+    if isinstance(source, str | Path):
+        return _read_file(Path(source), columns)
+    try:
+        frame = nw.from_native(source)
+    except TypeError:
+        raise SourceError(
+            f"cannot read rows from a {type(source).__name__}; give a pandas, Polars, Arrow or "
+            "DuckDB frame, or a path to a CSV or Parquet file"
+        ) from None
+    names = frame.collect_schema().names()
+    _check_columns("the table", names, columns)
+    selected = frame.select(list(dict.fromkeys(columns)))
+    if isinstance(selected, nw.LazyFrame):
+        selected = selected.collect(backend="pyarrow")
+    return selected.to_arrow()
+
+
+def column_names(source: Any) -> list[str]:
+    """Return the names of all columns of a frame or a file."""
+    if isinstance(source, str | Path):
+        path = Path(source)
+        _check_file(path)
+        return _names_of(path)
+    return list(nw.from_native(source).collect_schema().names())
+
+
+def _read_file(path: Path, columns: Sequence[str]) -> pa.Table:
+    _check_file(path)
+    _check_columns(f"the file {str(path)!r}", _names_of(path), columns)
+    wanted = list(dict.fromkeys(columns))
+    return _opened(path, lambda p: _load(p, wanted))
+
+
+def _check_file(path: Path) -> None:
+    if path.suffix.lower() not in SUFFIXES:
+        raise SourceError(
+            f"cannot tell what {str(path)!r} is by its ending; allowed: {', '.join(SUFFIXES)}"
+        )
+    if not path.exists():
+        raise SourceError(f"no such file: {str(path)!r}")
+    if not path.is_file():
+        raise SourceError(f"{str(path)!r} is not a file")
+    try:
+        if path.stat().st_size == 0:
+            raise SourceError(f"the file {str(path)!r} is empty")
+        path.open("rb").close()
+    except OSError:
+        raise SourceError(f"the file {str(path)!r} may not be read by this user") from None
+
+
+def _opened(path: Path, action: Any) -> Any:
+    try:
+        return action(path)
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        kind = "CSV" if path.suffix.lower() == ".csv" else "Parquet"
+        raise SourceError(f"the file {str(path)!r} cannot be read as {kind}") from None
+
+
+def _names_of(path: Path) -> list[str]:
+    names: list[str] = _opened(path, _names)
+    return names
+
+
+def _names(path: Path) -> list[str]:
+    if path.suffix.lower() != ".csv":
+        return list(parquet.read_schema(path).names)
+    with csv.open_csv(path, read_options=csv.ReadOptions(block_size=1 << 20)) as reader:
+        return list(reader.schema.names)
+
+
+def _load(path: Path, columns: list[str]) -> pa.Table:
+    if path.suffix.lower() != ".csv":
+        return parquet.read_table(path, columns=columns)
+    # All cells as text: what a value means is the schema's to say ("007" may be a name), and an
+    # empty cell is missing. No other word is: "NA" may be Namibia.
+    convert = csv.ConvertOptions(
+        include_columns=columns,
+        column_types={name: pa.string() for name in columns},
+        strings_can_be_null=True,
+        null_values=[""],
+    )
+    return csv.read_csv(path, convert_options=convert)
+
+
+def _check_columns(where: str, names: Sequence[str], wanted: Sequence[str]) -> None:
+    for column in wanted:
+        if column not in names:
+            raise SourceError(
+                f"{where} has no column {column!r}{did_you_mean(column, names)}; "
+                f"columns: {', '.join(names)}"
+            )
+        if list(names).count(column) > 1:
+            raise SourceError(f"{where} has more than one column {column!r}")

@@ -1,0 +1,153 @@
+"""Encode columns against a schema: attribute values become codes, the metric becomes float64.
+
+Private: everything. Errors name the column and what to do, never the value that did not fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pcor.errors import DomainError, MetricError, SourceError
+from pcor.schema import Attribute, Metric, Schema, find_code
+
+# Beyond this, squares and ranges of float64 overflow; no real metric is near it.
+LARGEST_METRIC = 1e100
+
+
+@dataclass(frozen=True, repr=False)
+class Rows:
+    """The rows that fit the schema, in the order of the source. Private.
+
+    Attributes:
+        codes: for each row, its value of each attribute as a place in the domain.
+        metric: finite numbers.
+        keys: the id column as Arrow has it, or the 0-based row numbers of the source.
+    """
+
+    codes: NDArray[np.int32]
+    metric: NDArray[np.float64]
+    keys: pa.Array | NDArray[np.int64]
+
+
+def encode(columns: pa.Table, schema: Schema) -> Rows:
+    """Encode and apply what the schema says about rows that do not fit."""
+    codes = np.stack([encode_attribute(columns[a.name], a) for a in schema.attributes], axis=1)
+    metric = numbers(columns[schema.metric.column], schema.metric)
+    keep = ~np.isnan(metric)
+    if schema.metric.missing == "error" and not keep.all():
+        raise MetricError(
+            f"the metric {schema.metric.column!r} has rows with no value; fill them in, or declare "
+            'missing = "drop" under [metric] to leave such rows out'
+        )
+    if not (np.abs(metric[keep]) <= LARGEST_METRIC).all():
+        raise MetricError(
+            f"the metric {schema.metric.column!r} has values that are infinite or beyond 1e100; "
+            "correct or remove them"
+        )
+    for attribute, column in zip(schema.attributes, codes.T, strict=True):
+        fits = column >= 0
+        if attribute.outside == "error" and not fits.all():
+            raise _outside(attribute)
+        keep &= fits
+    if not keep.any():
+        raise SourceError("no row of the table fits the schema; `pcor schema check` says why")
+    keys = np.arange(len(metric)) if schema.id is None else _combined(columns[schema.id])
+    if isinstance(keys, np.ndarray):
+        return Rows(codes[keep], metric[keep], keys[keep])
+    return Rows(codes[keep], metric[keep], keys.filter(pa.array(keep)))
+
+
+def encode_attribute(column: Any, attribute: Attribute) -> NDArray[np.int32]:
+    """Return the code of each row, -1 for a row outside the domain."""
+    if attribute.edges is not None:
+        return _binned(column, attribute)
+    dictionary, indices = _distinct(column)
+    found = np.array([find_code(attribute, value) for value in dictionary], dtype=np.int32)
+    elsewhere = -1 if attribute.other is None else attribute.code(attribute.other)
+    found[found < 0] = elsewhere
+    # The last place stands for rows without a value.
+    found = np.append(found, np.int32(elsewhere))
+    codes: NDArray[np.int32] = found[indices]
+    return codes
+
+
+def numbers(column: Any, metric: Metric) -> NDArray[np.float64]:
+    """Return the metric as float64, NaN where it is missing."""
+    try:
+        return _floats(column)
+    except (pa.ArrowException, TypeError):
+        raise MetricError(
+            f"the metric {metric.column!r} is not numeric: at least one row holds text or another "
+            "kind of value; a metric must be a number in every row"
+        ) from None
+
+
+def _distinct(column: Any) -> tuple[list[object], NDArray[np.int64]]:
+    """Return the distinct values and, per row, which one it has; missing points past the end."""
+    encoded = _combined(column)
+    if not pa.types.is_dictionary(encoded.type):
+        encoded = encoded.dictionary_encode()
+    dictionary = encoded.dictionary.to_pylist()
+    indices = pc.fill_null(encoded.indices.cast(pa.int64()), len(dictionary))
+    return dictionary, indices.to_numpy(zero_copy_only=False)
+
+
+def _combined(column: Any) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if isinstance(column, pa.ChunkedArray):  # several chunks only where one array cannot hold it
+        column = pa.concat_arrays(column.chunks)
+    return column
+
+
+def _floats(column: Any) -> NDArray[np.float64]:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = _combined(column).dictionary_decode()
+        kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        column = pc.utf8_trim_whitespace(column.cast(pa.string()))
+        column = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
+    elif not any(is_kind(kind) for is_kind in _NUMERIC):
+        raise TypeError
+    floats = pc.cast(column, pa.float64(), safe=False)
+    values: NDArray[np.float64] = floats.to_numpy().astype(np.float64)
+    return values
+
+
+_NUMERIC = (
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_decimal,
+    pa.types.is_null,
+)
+
+
+def _binned(column: Any, attribute: Attribute) -> NDArray[np.int32]:
+    try:
+        values = _floats(column)
+    except (pa.ArrowException, TypeError):
+        raise SourceError(
+            f"attribute {attribute.name!r} has declared edges, but its column is not numeric"
+        ) from None
+    edges = np.array(attribute.edges, dtype=np.float64)
+    codes = np.searchsorted(edges, values, side="right").astype(np.int32) - 1
+    codes[values == edges[-1]] = len(edges) - 2  # the last bin is closed
+    codes[np.isnan(values) | (values > edges[-1])] = -1
+    return codes
+
+
+def _outside(attribute: Attribute) -> DomainError:
+    ways = 'declare it, or set outside = "drop" for this attribute in the schema'
+    if attribute.edges is None:
+        ways = 'declare it, or set outside = "drop" or an `other` value for this attribute'
+    return DomainError(
+        f"column {attribute.name!r} has a value outside its declared domain (or none at all): "
+        f"{ways}; `pcor schema check` shows the owner what does not fit"
+    )

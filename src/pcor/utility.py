@@ -1,0 +1,178 @@
+"""How good a context is.
+
+Private: the scores. A utility declares what one added or removed row can change it by
+(``sensitivity``) and whether an added row never lowers it (``monotonic``); the accountant prices
+by what is declared, so an undeclared utility is refused. Scores are whole numbers: the draw over
+them is then exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcor.context import Context
+from pcor.errors import ParameterError, UnknownName
+from pcor.table import Table
+
+UTILITIES = ("population", "overlap")
+
+# OpenDP draws over 64-bit integers; well inside, differences cannot overflow.
+LARGEST_SCORE = 1 << 60
+
+
+@dataclass(frozen=True, repr=False)
+class Population:
+    """The rows that a context covers, as a utility may look at them. Private."""
+
+    context: Context
+    table: Table
+
+    @cached_property
+    def size(self) -> int:
+        """How many rows the context covers."""
+        return int(self.table.populations([self.context.mask])[0])
+
+    @cached_property
+    def metric(self) -> NDArray[np.float64]:
+        """Their metric values, rising."""
+        values, counts = self.table.distribution(self.context.mask)
+        return np.repeat(values, counts)
+
+    def shared_with(self, other: Context) -> int:
+        """How many rows the context shares with another."""
+        return int(self.table.populations([self.context.mask & other.mask])[0])
+
+
+class Utility(Protocol):
+    """What the user's own utility must have."""
+
+    @property
+    def sensitivity(self) -> int | Fraction:
+        """The most that one added or removed row can change any score."""
+        ...
+
+    @property
+    def monotonic(self) -> bool:
+        """Whether an added row never lowers any score, or never raises any."""
+        ...
+
+    def score(self, population: Population) -> int:
+        """Return how good the population's context is, as a whole number."""
+        ...
+
+
+@dataclass(frozen=True)
+class PopulationSize:
+    """The number of rows that the context covers (paper, Section 3.2.1)."""
+
+    sensitivity = 1
+    monotonic = True
+
+    def score(self, population: Population) -> int:
+        """Return the number of rows."""
+        return population.size
+
+    def scores(self, table: Table, masks: Sequence[int]) -> NDArray[np.int64]:
+        """Return the numbers of rows of many contexts at once."""
+        return table.populations(masks)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the public parameters."""
+        return {"name": "population", "sensitivity": 1, "monotonic": True}
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """The number of rows shared with a chosen context (paper, Section 3.2.2).
+
+    Attributes:
+        context: the chosen context; ``None`` stands for the start context of the search.
+    """
+
+    context: Context | None = None
+
+    sensitivity = 1
+    monotonic = True
+
+    def score(self, population: Population) -> int:
+        """Return the number of shared rows."""
+        return population.shared_with(self._chosen)
+
+    def scores(self, table: Table, masks: Sequence[int]) -> NDArray[np.int64]:
+        """Return the numbers of shared rows of many contexts at once."""
+        return table.populations([mask & self._chosen.mask for mask in masks])
+
+    @property
+    def _chosen(self) -> Context:
+        if self.context is None:
+            raise ParameterError(
+                "utility 'overlap' compares with a chosen context: give pcor.Overlap(context) "
+                "(--overlap-with), or a search with a start context"
+            )
+        return self.context
+
+    def describe(self) -> dict[str, Any]:
+        """Return the public parameters."""
+        chosen = "the start context" if self.context is None else str(self.context)
+        return {"name": "overlap", "with": chosen, "sensitivity": 1, "monotonic": True}
+
+
+def get_utility(utility: object) -> Utility:
+    """Return a utility from its name, or check the declarations of the user's own."""
+    if isinstance(utility, str):
+        if utility not in UTILITIES:
+            raise UnknownName("utility", utility, UTILITIES)
+        return PopulationSize() if utility == "population" else Overlap()
+    for declared in ("sensitivity", "monotonic", "score"):
+        if not hasattr(utility, declared):
+            raise ParameterError(
+                f"the utility {type(utility).__name__} does not declare {declared!r}; a utility "
+                "needs sensitivity, monotonic and score(population)"
+            )
+    sensitivity = utility.sensitivity  # type: ignore[attr-defined]
+    exact = isinstance(sensitivity, int | Fraction) and not isinstance(sensitivity, bool)
+    if not exact or sensitivity <= 0:
+        raise ParameterError(
+            f"the utility {type(utility).__name__}: sensitivity must be a positive whole number "
+            "or Fraction"
+        )
+    if not isinstance(utility.monotonic, bool):  # type: ignore[attr-defined]
+        raise ParameterError(
+            f"the utility {type(utility).__name__}: monotonic must be True or False"
+        )
+    return utility  # type: ignore[return-value]
+
+
+def describe_utility(utility: Utility) -> dict[str, Any]:
+    """Return the public parameters of a utility, for a certificate."""
+    if isinstance(utility, PopulationSize | Overlap):
+        return utility.describe()
+    return {
+        "name": type(utility).__name__,
+        "sensitivity": str(utility.sensitivity),
+        "monotonic": utility.monotonic,
+    }
+
+
+def scores(utility: Utility, table: Table, masks: Sequence[int]) -> list[int]:
+    """Score many contexts. Private."""
+    if isinstance(utility, PopulationSize | Overlap):
+        return [int(score) for score in utility.scores(table, masks)]
+    found = []
+    for mask in masks:
+        score = utility.score(Population(Context.from_mask(table.schema, mask), table))
+        whole = isinstance(score, int | np.integer) and not isinstance(score, bool)
+        if not whole or abs(int(score)) > LARGEST_SCORE:
+            raise ParameterError(
+                f"the utility {type(utility).__name__} must return whole numbers below 2^60; scale "
+                "score and sensitivity by the same factor and round"
+            )
+        found.append(int(score))
+    return found

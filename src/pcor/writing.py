@@ -1,0 +1,53 @@
+"""Write a file whole or not at all.
+
+An interrupted run must leave nothing half-written: the new content goes to a temporary file beside
+the old one and takes its place in one step.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from pcor.errors import PcorError
+
+
+class WriteError(PcorError):
+    """The output cannot be written; what was there is untouched."""
+
+    kind = "write"
+
+
+def write_whole(path: str | Path, write: Callable[[Path], None]) -> None:
+    """Call ``write`` with a temporary path and move the result to ``path``."""
+    target = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(
+            dir=target.parent, prefix=f".{target.name}.", suffix=target.suffix
+        )
+    except OSError:
+        raise WriteError(f"cannot write {str(target)!r}: no such folder, or not allowed") from None
+    os.close(handle)
+    part = Path(name)
+    try:
+        write(part)
+        # mkstemp is for the owner's eyes only; give the file what a plain open() would have.
+        mask = os.umask(0)
+        os.umask(mask)
+        part.chmod(0o666 & ~mask)
+        part.replace(target)
+    except OSError:
+        raise WriteError(f"cannot write {str(target)!r}") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text file whole or not at all."""
+
+    def write(part: Path) -> None:
+        part.write_text(text, encoding="utf-8")
+
+    write_whole(path, write)
