@@ -7,12 +7,13 @@ draw follows from it. Two price lists:
   most d costs 2*eta*d, or eta*d for a monotone utility under add/remove neighbours. A search with p
   paid choices makes p+1 draws.
 - ``paper``: what the paper charges: 2*eta*d a draw, and n+1 draws for n samples of a steered
-  search ((2n+2) eps_1, Theorems 6 and 8), though one less suffices.
+  search ((2n+2) eps_1, Theorems 5.5 and 5.7), though one less suffices.
 """
 
 from __future__ import annotations
 
 import re
+import threading
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -70,7 +71,9 @@ def bill(search: Search, utility: Utility, epsilon: Fraction, accounting: str) -
     if accounting not in ACCOUNTINGS:
         raise UnknownName("accounting", accounting, ACCOUNTINGS)
     paper = accounting == "paper"
-    calls = search.paper_calls if paper else search.paid_choices + 1
+    calls = search.paid_choices + 1
+    if paper:
+        calls = max(calls, search.paper_calls)
     doubled = 1 if utility.monotonic and not paper else 2
     each = epsilon / calls
     eta = each / (doubled * Fraction(utility.sensitivity))
@@ -124,6 +127,7 @@ class Budget:
     def __init__(self, total: float | str | Decimal | Fraction) -> None:
         self.total = exact(total, "the budget's total")
         self.spent = Fraction(0)
+        self._lock = threading.Lock()
 
     @property
     def left(self) -> Fraction:
@@ -132,9 +136,10 @@ class Budget:
 
     def spend(self, epsilon: Fraction) -> None:
         """Spend, or refuse and change nothing."""
-        if epsilon > self.left:
-            raise BudgetExceeded(asked=epsilon, left=self.left)
-        self.spent += epsilon
+        with self._lock:
+            if epsilon > self.left:
+                raise BudgetExceeded(asked=epsilon, left=self.left)
+            self.spent += epsilon
 
     def __repr__(self) -> str:
         return f"<Budget: epsilon {plain(self.left)} left of {plain(self.total)}>"

@@ -21,6 +21,7 @@ from pcor.promise import Promise
 from pcor.writing import write_text
 
 FORMAT = "pcor-release/1"
+JSON_SCHEMA = Path(__file__).with_name("certificate.schema.json")
 NOT_PRIVATE = "NOT PRIVATE: drawn with a seeded generator, for tests only"
 
 

@@ -36,8 +36,8 @@ class Chooser(Protocol):
         """Draw from ``0 .. size-1`` uniformly with replacement and keep what is accepted.
 
         Stops at ``wanted`` kept or after ``cap`` draws, both public. Where ``size <= cap``
-        everything is tried once and the draws are made among the accepted: the same
-        distribution, and nothing that exists is missed.
+        everything is tried once and the draws are made among the accepted: the distribution of
+        the loop without a cap, and nothing that exists is missed.
         """
         ...
 

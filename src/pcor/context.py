@@ -22,7 +22,8 @@ from pcor.errors import ContextError
 from pcor.schema import Attribute, Schema, Value
 
 # A value is written bare in a sentence where it cannot be mistaken for the sentence's own words.
-_BARE = re.compile(r"[^\s;\"]+( [^\s;\"]+)*")
+# A brace would open a JSON object.
+_BARE = re.compile(r"[^\s;\"{]+( [^\s;\"{]+)*")
 _RESERVED = re.compile(r"\b(or|is|any)\b", re.IGNORECASE)
 
 
@@ -49,8 +50,9 @@ class Context:
         for name, chosen in values.items():
             place = schema.index(name)
             attribute, offset = schema.attributes[place], schema.offsets[place]
-            several = [chosen] if isinstance(chosen, str | int | float) else list(chosen)
-            for value in several:
+            if isinstance(chosen, str | int | float) or not isinstance(chosen, Iterable):
+                chosen = [chosen]
+            for value in chosen:
                 mask |= 1 << (offset + attribute.code(value))
         self._set(schema, mask)
 

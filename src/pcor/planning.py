@@ -109,10 +109,15 @@ def plan(
     selection: str = "exponential",
 ) -> Plan:
     """Settle a release from public knowledge alone; ``release`` documents the arguments."""
-    if start is not None and start.schema != schema:
-        raise ParameterError("start is a context of another schema")
     resolved = get_search(search, schema, samples=samples, start=start)
     wanted = get_utility(utility)
+    given = {
+        "start": resolved.start if isinstance(resolved, GraphSearch) else start,
+        "the context of Overlap": wanted.context if isinstance(wanted, Overlap) else None,
+    }
+    for what, context in given.items():
+        if context is not None and context.schema != schema:
+            raise ParameterError(f"{what} is a context of another schema")
     if isinstance(wanted, Overlap) and wanted.context is None:
         wanted = _overlap_with_start(resolved, start)
     elif start is not None and not isinstance(resolved, GraphSearch):

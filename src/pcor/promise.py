@@ -34,12 +34,14 @@ class Promise:
         "same, non-empty set of valid contexts (COE)"
     )
     not_protected: tuple[str, ...] = (
-        "the queried record itself: its values are public",
-        "anyone whose presence changes the set of valid contexts (COE): for such a person there "
-        "is no neighbouring table, and this definition promises nothing",
+        "the queried record itself: its values and its id or row number are public",
+        "anyone whose presence changes the set of valid contexts (COE): the table without them is "
+        "not a neighbour, and this definition promises nothing about it",
         "the set of valid contexts itself",
-        "several releases taken together beyond this: their epsilons add up, and each brings its "
-        "own condition on the set of valid contexts",
+        "a person with several rows, beyond epsilon for each of them",
+        "several releases taken together, beyond the sum of their epsilons between tables on which "
+        "every queried record keeps its set of valid contexts",
+        "how long the computation took",
     )
 
     def to_dict(self) -> dict[str, Any]:
@@ -56,6 +58,6 @@ class Promise:
     def __str__(self) -> str:
         return (
             f"Relaxed guarantee, {self.definition}, with epsilon = {plain(self.epsilon)}. Between "
-            f"{self.neighbours}, no context's chance of being released differs by more than a "
-            f"factor exp({plain(self.epsilon)}). Not protected: {'; '.join(self.not_protected)}."
+            f"{self.neighbours}, no answer's chance differs by more than a factor "
+            f"exp({plain(self.epsilon)}). Not protected: {'; '.join(self.not_protected)}."
         )

@@ -25,6 +25,7 @@ A schema file is TOML::
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
@@ -35,6 +36,8 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from pcor.errors import ContextError, SchemaError, did_you_mean
 
@@ -153,7 +156,7 @@ class Attribute:
         return declared
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, eq=False)
 class Schema:
     """The public description of a table.
 
@@ -173,8 +176,7 @@ class Schema:
     attributes: tuple[Attribute, ...]
     id: str | None
     name: str
-    # Derived, and so not part of equality.
-    offsets: tuple[int, ...] = field(compare=False, repr=False)
+    offsets: tuple[int, ...] = field(repr=False)
 
     def __init__(
         self,
@@ -183,6 +185,8 @@ class Schema:
         id: str | None = None,  # noqa: A002 (the contract's name)
         name: str = "dataset",
     ) -> None:
+        if not isinstance(attributes, Mapping):
+            raise SchemaError("attributes must map each column's name to its domain")
         columns = tuple(_attribute(key, declared) for key, declared in attributes.items())
         if not columns:
             raise SchemaError("a schema needs at least one attribute; none is declared")
@@ -211,6 +215,13 @@ class Schema:
         for column in roles:
             if roles.count(column) > 1:
                 raise SchemaError(f"column {column!r} is declared twice; each column has one role")
+
+    def __eq__(self, other: object) -> bool:
+        # By fingerprint: to Python 1, 1.0 and True are equal, but they are different declarations.
+        return self.sha256 == other.sha256 if isinstance(other, Schema) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.sha256)
 
     @property
     def width(self) -> int:
@@ -331,8 +342,12 @@ def _canonical(kind: str, value: object) -> Value | None:
         return spoken.get(str(value).strip().lower())
     if isinstance(value, bool):
         return None
+    if isinstance(value, int | str):
+        # Not through a float, which rounds whole numbers above 2^53 to a neighbour.
+        with contextlib.suppress(ValueError):
+            return int(value)
     try:
-        number = float(value) if not isinstance(value, int) else value  # type: ignore[arg-type]
+        number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return None
     # A whole float and the whole number are the same key in Python, so 2020.0 finds 2020.
@@ -362,6 +377,8 @@ def _metric(declared: str | Metric | Mapping[str, Any]) -> Metric:
         return declared
     if isinstance(declared, str):
         return Metric(declared)
+    if not isinstance(declared, Mapping):
+        raise SchemaError("the metric must be named by a text, or declared by a table")
     _check_keys("[metric]", declared, ("column", "missing"))
     if "column" not in declared:
         raise SchemaError("[metric] has no column; name the numeric column to judge by")
@@ -419,9 +436,10 @@ def _same(one: object, other: object) -> bool:
 def _checked_values(name: str, values: Sequence[Value]) -> tuple[Value, ...]:
     if not values:
         raise SchemaError(f"attribute {name!r} has an empty domain; declare its values or edges")
-    if _kind(values) == "mixed" or any(v != v for v in values):
+    values = [_python(value) for value in values]
+    if _kind(values) == "mixed" or any(v != v or v in (math.inf, -math.inf) for v in values):
         raise SchemaError(
-            f"attribute {name!r}: values must all be text, all numbers, or all true/false"
+            f"attribute {name!r}: values must all be text, all finite numbers, or all true/false"
         )
     seen: set[Value] = set()
     for value in values:
@@ -431,12 +449,22 @@ def _checked_values(name: str, values: Sequence[Value]) -> tuple[Value, ...]:
     return tuple(values)
 
 
+def _python(value: Any) -> Any:
+    """Return NumPy's scalars as Python's own, so that they print as numbers and texts."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def _checked_edges(name: str, edges: Sequence[float]) -> tuple[float, ...]:
+    edges = [_python(edge) for edge in edges]
     if any(isinstance(e, bool) or not isinstance(e, int | float) or e != e for e in edges):
         raise SchemaError(f"attribute {name!r}: edges must be numbers")
     if len(edges) < 2:
         raise SchemaError(f"attribute {name!r}: edges must be at least two numbers")
-    if any(low >= high for low, high in pairwise(edges)):
+    try:
+        rounded = [float(edge) for edge in edges]  # as the rows are compared with them
+    except OverflowError:
+        raise SchemaError(f"attribute {name!r}: an edge is too large; inf is allowed") from None
+    if any(low >= high for low, high in pairwise(rounded)):
         raise SchemaError(
             f"attribute {name!r}: bins overlap; edges must rise strictly from each to the next"
         )

@@ -75,9 +75,9 @@ def check_mechanism(mechanism: str) -> str:
 def _noisy_max(scale: float, mechanism: str) -> Any:
     """Build OpenDP's draw.
 
-    Its name is one function, the measure decides the mechanism: under zero-concentrated
-    divergence it adds Gumbel noise, which is the exponential mechanism; under max divergence
-    exponential noise, which is permute-and-flip. tests/test_selection.py holds it to that.
+    One function has two mechanisms behind it, and the measure decides: the exponential mechanism
+    under zero-concentrated divergence, permute-and-flip under max divergence.
+    tests/test_selection.py holds it to that.
     """
     import opendp.prelude as dp  # takes a while to import; only a release needs it
 

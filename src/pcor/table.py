@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ class Table:
         schema: the public description of the table, or the path of a schema file.
     """
 
-    def __init__(self, source: Any, schema: Schema | str) -> None:
+    def __init__(self, source: Any, schema: Schema | str | Path) -> None:
         self.schema = schema if isinstance(schema, Schema) else Schema.from_file(schema)
         self._rows = encode(read_columns(source, self.schema.columns), self.schema)
         self._cell_of_row, self._cells = _cells(self._rows.codes)
@@ -64,7 +65,7 @@ class Table:
         mask = 0
         for code, offset in zip(self._rows.codes[row], self.schema.offsets, strict=True):
             mask |= 1 << (offset + int(code))
-        return Record(_plain(key), float(self._rows.metric[row]), Space(self.schema, mask))
+        return Record(self._key(row), float(self._rows.metric[row]), Space(self.schema, mask))
 
     def populations(self, masks: Sequence[int]) -> NDArray[np.int64]:
         """Return how many rows each context covers. Private."""
@@ -87,7 +88,7 @@ class Table:
         keys = self._rows.keys
         if isinstance(keys, np.ndarray):
             return [int(key) for key in keys[kept]]
-        return list(keys.filter(pa.array(kept)).to_pylist())
+        return [_plain(key) for key in keys.filter(pa.array(kept)).to_pylist()]
 
     def _covered(self, masks: Sequence[int]) -> NDArray[np.bool_]:
         """Return which cells each context covers: one row per context."""
@@ -96,6 +97,11 @@ class Table:
         for column, offset in zip(self._cells.T, self.schema.offsets, strict=True):
             covered &= bits[:, offset + column]
         return covered
+
+    def _key(self, row: int) -> int | str:
+        """Return the row's own key, however the request spelled it."""
+        keys = self._rows.keys
+        return int(keys[row]) if isinstance(keys, np.ndarray) else _plain(keys[row].as_py())
 
     def _row(self, key: int | str) -> int:
         found = _matching(self._rows, key)
@@ -130,8 +136,17 @@ def _cells(codes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int6
     return cell, codes[first].astype(np.int64)
 
 
-def _plain(key: int | str) -> int | str:
-    return key if isinstance(key, str) else int(key)
+def _plain(key: object) -> int | str:
+    """Return an id as a whole number where it is written like one.
+
+    A CSV file holds text and a Parquet file numbers; "17" and 17 are the same record, "017" is a
+    name of its own.
+    """
+    text = str(int(key)) if isinstance(key, float) and key.is_integer() else str(key)
+    try:
+        return int(text) if str(int(text)) == text else text
+    except ValueError:
+        return text
 
 
 def _matching(rows: Rows, key: int | str) -> NDArray[np.int64]:
@@ -139,14 +154,14 @@ def _matching(rows: Rows, key: int | str) -> NDArray[np.int64]:
     if isinstance(key, bool) or not isinstance(key, int | str | np.integer):
         raise RecordError("a record is named by a whole number or a text")
     keys = rows.keys
-    if isinstance(keys, np.ndarray) or pa.types.is_integer(keys.type):
-        try:
-            wanted = int(key)
-        except ValueError:
-            return np.zeros(0, dtype=np.int64)
+    try:
         if isinstance(keys, np.ndarray):
-            return np.flatnonzero(keys == wanted)
-        equal = pc.equal(keys.cast(pa.int64()), wanted)
-    else:
-        equal = pc.equal(keys.cast(pa.string()), str(key))
+            return np.flatnonzero(keys == int(key))
+        if pa.types.is_floating(keys.type):  # whole numbers beside missing ones
+            equal = pc.equal(keys, float(key))
+        else:
+            text = str(int(key)) if pa.types.is_integer(keys.type) else str(key)
+            equal = pc.equal(keys.cast(pa.string()), text)
+    except (ValueError, OverflowError, pa.ArrowException):  # not comparable, so none of them
+        return np.zeros(0, dtype=np.int64)
     return np.flatnonzero(equal.to_numpy(zero_copy_only=False).astype(bool))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.context import Context
-from pcor.errors import ParameterError, UnknownName
+from pcor.errors import ParameterError, UnknownName, plain
 from pcor.table import Table
 
 UTILITIES = ("population", "overlap")
@@ -47,6 +47,8 @@ class Population:
 
     def shared_with(self, other: Context) -> int:
         """How many rows the context shares with another."""
+        if other.schema != self.table.schema:
+            raise ParameterError("contexts of different schemas share no rows")
         return int(self.table.populations([self.context.mask & other.mask])[0])
 
 
@@ -60,7 +62,7 @@ class Utility(Protocol):
 
     @property
     def monotonic(self) -> bool:
-        """Whether an added row never lowers any score, or never raises any."""
+        """Whether an added row changes all scores in one direction: none falls, or none rises."""
         ...
 
     def score(self, population: Population) -> int:
@@ -83,10 +85,6 @@ class PopulationSize:
         """Return the numbers of rows of many contexts at once."""
         return table.populations(masks)
 
-    def describe(self) -> dict[str, Any]:
-        """Return the public parameters."""
-        return {"name": "population", "sensitivity": 1, "monotonic": True}
-
 
 @dataclass(frozen=True)
 class Overlap:
@@ -101,12 +99,18 @@ class Overlap:
     sensitivity = 1
     monotonic = True
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.context, Context | None):
+            raise ParameterError("utility 'overlap': context must be a pcor.Context")
+
     def score(self, population: Population) -> int:
         """Return the number of shared rows."""
         return population.shared_with(self._chosen)
 
     def scores(self, table: Table, masks: Sequence[int]) -> NDArray[np.int64]:
         """Return the numbers of shared rows of many contexts at once."""
+        if self._chosen.schema != table.schema:
+            raise ParameterError("utility 'overlap': its context is of another schema")
         return table.populations([mask & self._chosen.mask for mask in masks])
 
     @property
@@ -118,11 +122,6 @@ class Overlap:
             )
         return self.context
 
-    def describe(self) -> dict[str, Any]:
-        """Return the public parameters."""
-        chosen = "the start context" if self.context is None else str(self.context)
-        return {"name": "overlap", "with": chosen, "sensitivity": 1, "monotonic": True}
-
 
 def get_utility(utility: object) -> Utility:
     """Return a utility from its name, or check the declarations of the user's own."""
@@ -130,18 +129,26 @@ def get_utility(utility: object) -> Utility:
         if utility not in UTILITIES:
             raise UnknownName("utility", utility, UTILITIES)
         return PopulationSize() if utility == "population" else Overlap()
+    if isinstance(utility, type):
+        raise ParameterError(
+            f"the utility {utility.__name__} is a class; give an object: {utility.__name__}(...)"
+        )
     for declared in ("sensitivity", "monotonic", "score"):
         if not hasattr(utility, declared):
             raise ParameterError(
                 f"the utility {type(utility).__name__} does not declare {declared!r}; a utility "
                 "needs sensitivity, monotonic and score(population)"
             )
-    sensitivity = utility.sensitivity  # type: ignore[attr-defined]
-    exact = isinstance(sensitivity, int | Fraction) and not isinstance(sensitivity, bool)
-    if not exact or sensitivity <= 0:
+    if not callable(utility.score):  # type: ignore[attr-defined]
         raise ParameterError(
-            f"the utility {type(utility).__name__}: sensitivity must be a positive whole number "
-            "or Fraction"
+            f"the utility {type(utility).__name__}: score must be a function of a population"
+        )
+    sensitivity = utility.sensitivity  # type: ignore[attr-defined]
+    number = isinstance(sensitivity, int | float | Fraction) and not isinstance(sensitivity, bool)
+    if not number or not sensitivity > 0 or sensitivity % 1 != 0:
+        raise ParameterError(
+            f"the utility {type(utility).__name__}: sensitivity must be a positive whole number, "
+            "as scores are whole numbers"
         )
     if not isinstance(utility.monotonic, bool):  # type: ignore[attr-defined]
         raise ParameterError(
@@ -152,11 +159,14 @@ def get_utility(utility: object) -> Utility:
 
 def describe_utility(utility: Utility) -> dict[str, Any]:
     """Return the public parameters of a utility, for a certificate."""
-    if isinstance(utility, PopulationSize | Overlap):
-        return utility.describe()
-    return {
-        "name": type(utility).__name__,
-        "sensitivity": str(utility.sensitivity),
+    named: dict[str, Any] = {"name": type(utility).__name__}
+    if isinstance(utility, PopulationSize):
+        named = {"name": "population"}
+    elif isinstance(utility, Overlap):
+        chosen = "the start context" if utility.context is None else str(utility.context)
+        named = {"name": "overlap", "with": chosen}
+    return named | {
+        "sensitivity": plain(Fraction(utility.sensitivity)),
         "monotonic": utility.monotonic,
     }
 
@@ -167,12 +177,23 @@ def scores(utility: Utility, table: Table, masks: Sequence[int]) -> list[int]:
         return [int(score) for score in utility.scores(table, masks)]
     found = []
     for mask in masks:
-        score = utility.score(Population(Context.from_mask(table.schema, mask), table))
+        score = _score(utility, Population(Context.from_mask(table.schema, mask), table))
         whole = isinstance(score, int | np.integer) and not isinstance(score, bool)
         if not whole or abs(int(score)) > LARGEST_SCORE:
             raise ParameterError(
                 f"the utility {type(utility).__name__} must return whole numbers below 2^60; scale "
-                "score and sensitivity by the same factor and round"
+                "the score, round it, and declare a sensitivity that covers the rounding"
             )
         found.append(int(score))
     return found
+
+
+def _score(utility: Utility, population: Population) -> int:
+    """Call the user's code; what it says when it fails can hold private rows, so it is not told."""
+    try:
+        return utility.score(population)
+    except Exception as error:
+        raise ParameterError(
+            f"the utility {type(utility).__name__} failed with a {type(error).__name__}; try it "
+            "on a table that is not private"
+        ) from None

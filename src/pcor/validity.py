@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pcor.context import Context, pack
 from pcor.detectors import Detector, get_detector
-from pcor.errors import TooLarge
+from pcor.errors import ContextError, TooLarge
 from pcor.table import BATCH, Record, Table, covers_record
 
 # The largest space that is enumerated when nobody says otherwise; public.
@@ -112,6 +112,7 @@ def is_outlier(
     table: Table, record: int | str, context: Context, detector: str | Detector = "lof"
 ) -> bool:
     """Tell whether the record is an outlier in the context. For the owner only."""
+    _check_schema(table, context)
     found = table.record(record)
     if not covers_record(context, found):
         return False
@@ -128,9 +129,16 @@ def outliers(
         context: where to look; by default the whole table.
         detector: a detector or its name.
     """
-    mask = (Context.full(table.schema) if context is None else context).mask
+    context = Context.full(table.schema) if context is None else context
+    _check_schema(table, context)
+    mask = context.mask
     rule = get_detector(detector)
     values, counts = table.distribution(mask)
     if len(values) == 0 or int(counts.sum()) < rule.min_population:
         return []
     return table.keys_in(mask, values[rule.verdicts(values, counts)])
+
+
+def _check_schema(table: Table, context: Context) -> None:
+    if context.schema != table.schema:
+        raise ContextError("the context belongs to another schema than the table's")

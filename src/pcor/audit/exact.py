@@ -11,11 +11,13 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from pcor.choosing import Accepts
 from pcor.context import Context
@@ -68,11 +70,21 @@ def exact_distribution(
 
 
 def largest_log_ratio(here: Mapping[Context, float], there: Mapping[Context, float]) -> float:
-    """Return the largest absolute log ratio of chances; infinite where only one is possible."""
-    contexts = {c for c in (*here, *there) if here.get(c, 0) or there.get(c, 0)}
-    if any(not (here.get(c, 0) and there.get(c, 0)) for c in contexts):
+    """Return the largest absolute log ratio of any answer's chance; "none found" is one of them.
+
+    Infinite where an answer is possible on one side only.
+    """
+    pairs = [(here.get(c, 0.0), there.get(c, 0.0)) for c in {*here, *there}]
+    pairs.append((_nothing(here), _nothing(there)))
+    if any((one > 0) != (other > 0) for one, other in pairs):
         return math.inf
-    return max((abs(math.log(here[c] / there[c])) for c in contexts), default=0.0)
+    return max((abs(math.log(one / other)) for one, other in pairs if one > 0), default=0.0)
+
+
+def _nothing(chances: Mapping[Context, float]) -> float:
+    """Return the chance that no context was found: what is missing from 1, rounding aside."""
+    missing = 1.0 - math.fsum(chances.values())
+    return missing if missing > 1e-9 else 0.0
 
 
 class _Path:
@@ -124,11 +136,11 @@ class _ReplayingChooser:
 
     def sample(self, size: int, accepts: Accepts, *, wanted: int, cap: int) -> list[int]:
         """Branch over multisets of accepted indices instead of over every try."""
-        accepted = [int(i) for i in np.flatnonzero(accepts(range(size)))]
-        branches = list(_sampled(accepted, size, wanted, cap))
+        accepted = tuple(int(i) for i in np.flatnonzero(accepts(range(size))))
+        branches = _sampled(accepted, size, wanted, cap)
         drawn, chance = branches[self._path.decide(len(branches))]
         self.chance *= chance
-        return drawn
+        return list(drawn)
 
     def select(self, scores: Sequence[int], *, eta: Fraction, mechanism: str) -> int:
         chances = selection_chances(scores, eta=eta, mechanism=mechanism)
@@ -137,16 +149,25 @@ class _ReplayingChooser:
         return branch
 
 
-def _sampled(
-    accepted: Sequence[int], size: int, wanted: int, cap: int
-) -> Iterator[tuple[list[int], float]]:
-    """Yield every multiset that ``Chooser.sample`` can return, with its chance."""
+Sampled = list[tuple[tuple[int, ...], float]]
+
+
+@lru_cache(maxsize=16)
+def _sampled(accepted: tuple[int, ...], size: int, wanted: int, cap: int) -> Sampled:
+    """Return every multiset that ``Chooser.sample`` can return, with its chance."""
+    if accepted and math.comb(len(accepted) + wanted - 1, wanted) > PATH_LIMIT:
+        raise TooLarge(
+            f"there are more than {PATH_LIMIT:,} ways to draw {wanted} samples; take a smaller "
+            "table or fewer samples"
+        )
+    ways: Sampled = []
     for kept, chance in _kept_counts(len(accepted), size, wanted, cap):
         for drawn in combinations_with_replacement(accepted, kept):
             orders = math.factorial(kept)
             for copies in Counter(drawn).values():
                 orders //= math.factorial(copies)
-            yield list(drawn), chance * orders / len(accepted) ** kept if kept else chance
+            ways.append((drawn, chance * float(Fraction(orders, max(len(accepted), 1) ** kept))))
+    return ways
 
 
 def _kept_counts(accepted: int, size: int, wanted: int, cap: int) -> Iterator[tuple[int, float]]:
@@ -154,11 +175,11 @@ def _kept_counts(accepted: int, size: int, wanted: int, cap: int) -> Iterator[tu
     if size <= cap:
         yield (wanted if accepted else 0), 1.0
         return
-    p = accepted / size
-    short = [math.comb(cap, k) * p**k * (1 - p) ** (cap - k) for k in range(min(wanted, cap + 1))]
-    yield from enumerate(short)
-    if wanted <= cap and accepted:
-        yield wanted, 1.0 - sum(short)
+    kept = stats.binom(cap, accepted / size)
+    for short in range(min(wanted, cap + 1)):
+        yield short, float(kept.pmf(short))
+    if wanted <= cap:
+        yield wanted, float(kept.sf(wanted - 1))
 
 
 def selection_chances(
@@ -176,9 +197,14 @@ def selection_chances(
     if mechanism == "exponential":
         chances: NDArray[np.float64] = q / q.sum()
         return chances
-    nodes, weights = np.polynomial.legendre.leggauss(len(scores) // 2 + 1)
+    nodes, weights = _quadrature(len(scores) // 2 + 1)
     x = (nodes[:, np.newaxis] + 1) / 2
     failures = 1 - x * q
     others = np.array([np.delete(failures, i, axis=1).prod(axis=1) for i in range(len(scores))])
     flipped: NDArray[np.float64] = q * (others @ (weights / 2))
     return flipped
+
+
+@lru_cache(maxsize=256)
+def _quadrature(points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return np.polynomial.legendre.leggauss(points)

@@ -7,6 +7,7 @@ outlier" depend on how everybody else ranks, and would call somebody an outlier 
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -42,11 +43,13 @@ class Estimator(Detector):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (hasattr(self.rule, "fit") or callable(self.rule)):
+        usable = hasattr(self.rule, "fit") or callable(self.rule)
+        if not usable or isinstance(self.rule, type):
             raise ParameterError(
                 "Estimator takes a scikit-learn or PyOD estimator, or a function of an array"
             )
-        if self.threshold is not None and not np.isfinite(self.threshold):
+        number = isinstance(self.threshold, int | float) and not isinstance(self.threshold, bool)
+        if self.threshold is not None and not (number and math.isfinite(self.threshold)):
             raise ParameterError("threshold must be a finite number")
         if hasattr(self.rule, "fit"):
             if self.threshold is None:
@@ -59,7 +62,8 @@ class Estimator(Detector):
 
     def _check_seed(self) -> None:
         parameters = self.rule.get_params() if hasattr(self.rule, "get_params") else {}
-        if parameters.get("random_state", 0) is None:
+        # The steps of a pipeline have theirs under longer names.
+        if any(key.endswith("random_state") and parameters[key] is None for key in parameters):
             raise ParameterError(
                 f"Estimator({type(self.rule).__name__}): set random_state to a number; a verdict "
                 "must be the same every time"

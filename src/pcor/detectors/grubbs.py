@@ -57,8 +57,7 @@ class Grubbs(Detector):
         n = int(counts.sum())
         # With fewer than three values t has no degrees of freedom; with all equal, s is 0.
         while n >= 3 and low < high:
-            mean, deviation = _mean_and_deviation(values[low : high + 1], left[low : high + 1], n)
-            above, below = values[high] - mean, mean - values[low]
+            above, below, deviation = _spread(values[low : high + 1], left[low : high + 1], n)
             upper = self.tail == "upper" or (self.tail == "both" and above >= below)
             distance = above if upper else below
             if not distance > critical_value(n, self.alpha, self.tail) * deviation:
@@ -84,10 +83,14 @@ def critical_value(n: int, alpha: float, tail: str) -> float:
     return (n - 1) / math.sqrt(n) * math.sqrt(t * t / (n - 2 + t * t))
 
 
-def _mean_and_deviation(values: Values, counts: Counts, n: int) -> tuple[float, float]:
-    """Return mean and standard deviation (n-1), centred first so that nothing cancels."""
-    centre = values[len(values) // 2]
-    shifted = values - centre
-    mean = float(shifted @ counts) / n
-    squares = float(((shifted - mean) ** 2) @ counts)
-    return float(centre) + mean, math.sqrt(squares / (n - 1))
+def _spread(values: Values, counts: Counts, n: int) -> tuple[float, float, float]:
+    """Return how far maximum and minimum lie from the mean, and the standard deviation (n-1).
+
+    Measured from a middle value, so that nothing cancels, and in units of a power of two near the
+    range, which is exact and lets no square vanish or overflow.
+    """
+    unit = math.frexp(values[-1] - values[0])[1]
+    shifted = np.ldexp(values - values[len(values) // 2], -unit)
+    mean = float(np.sum(shifted * counts)) / n
+    squares = float(np.sum((shifted - mean) ** 2 * counts))
+    return float(shifted[-1]) - mean, mean - float(shifted[0]), math.sqrt(squares / (n - 1))

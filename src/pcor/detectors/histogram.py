@@ -44,7 +44,7 @@ class Histogram(Detector):
 
     @cached_property
     def _share(self) -> Fraction:
-        return Fraction(repr(self.rare))
+        return Fraction(repr(float(self.rare)))
 
     def verdicts(self, values: Values, counts: Counts) -> Verdicts:
         """Count the bins and return which values lie in a rare one."""

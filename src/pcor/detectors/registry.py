@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any
@@ -55,7 +56,7 @@ def _built(name: str, factory: Callable[..., Detector], settings: dict[str, Any]
     try:
         return factory(**settings)
     except TypeError:
-        allowed = ", ".join(factory().describe()) if settings else ""
+        allowed = ", ".join(inspect.signature(factory).parameters)
         raise ParameterError(
             f"detector {name!r} does not take these settings; it has: {allowed}"
         ) from None

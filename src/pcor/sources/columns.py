@@ -18,6 +18,9 @@ from pcor.errors import SourceError, did_you_mean
 
 SUFFIXES = (".csv", ".parquet", ".pq")
 
+# A quoted cell may hold a line break; without this a long file with one cannot be read.
+_PARSE = csv.ParseOptions(newlines_in_values=True)
+
 
 def read_columns(source: Any, columns: Sequence[str]) -> pa.Table:
     """Return the named columns of a frame or a file, in the order of the rows.
@@ -29,19 +32,17 @@ def read_columns(source: Any, columns: Sequence[str]) -> pa.Table:
     """
     if isinstance(source, str | Path):
         return _read_file(Path(source), columns)
+    _check_columns("the table", column_names(source), columns)
     try:
-        frame = nw.from_native(source)
-    except TypeError:
+        selected = nw.from_native(source).select(list(dict.fromkeys(columns)))
+        if isinstance(selected, nw.LazyFrame):
+            selected = selected.collect(backend="pyarrow")
+        return selected.to_arrow()
+    except Exception:  # each library has its own errors, and they quote cells
         raise SourceError(
-            f"cannot read rows from a {type(source).__name__}; give a pandas, Polars, Arrow or "
-            "DuckDB frame, or a path to a CSV or Parquet file"
+            f"cannot read the rows of this {type(source).__name__}: a column may mix several kinds "
+            "of values, or a query behind it may fail"
         ) from None
-    names = frame.collect_schema().names()
-    _check_columns("the table", names, columns)
-    selected = frame.select(list(dict.fromkeys(columns)))
-    if isinstance(selected, nw.LazyFrame):
-        selected = selected.collect(backend="pyarrow")
-    return selected.to_arrow()
 
 
 def column_names(source: Any) -> list[str]:
@@ -50,7 +51,15 @@ def column_names(source: Any) -> list[str]:
         path = Path(source)
         _check_file(path)
         return _names_of(path)
-    return list(nw.from_native(source).collect_schema().names())
+    try:
+        return [str(name) for name in nw.from_native(source).collect_schema().names()]
+    except nw.exceptions.DuplicateError:
+        raise SourceError("the table has two columns of the same name") from None
+    except Exception:
+        raise SourceError(
+            f"cannot read rows from a {type(source).__name__}; give a pandas, Polars, Arrow or "
+            "DuckDB frame, or a path to a CSV or Parquet file"
+        ) from None
 
 
 def _read_file(path: Path, columns: Sequence[str]) -> pa.Table:
@@ -65,11 +74,11 @@ def _check_file(path: Path) -> None:
         raise SourceError(
             f"cannot tell what {str(path)!r} is by its ending; allowed: {', '.join(SUFFIXES)}"
         )
-    if not path.exists():
-        raise SourceError(f"no such file: {str(path)!r}")
-    if not path.is_file():
-        raise SourceError(f"{str(path)!r} is not a file")
     try:
+        if not path.exists():
+            raise SourceError(f"no such file: {str(path)!r}")
+        if not path.is_file():
+            raise SourceError(f"{str(path)!r} is not a file")
         if path.stat().st_size == 0:
             raise SourceError(f"the file {str(path)!r} is empty")
         path.open("rb").close()
@@ -93,7 +102,7 @@ def _names_of(path: Path) -> list[str]:
 def _names(path: Path) -> list[str]:
     if path.suffix.lower() != ".csv":
         return list(parquet.read_schema(path).names)
-    with csv.open_csv(path, read_options=csv.ReadOptions(block_size=1 << 20)) as reader:
+    with csv.open_csv(path, parse_options=_PARSE) as reader:
         return list(reader.schema.names)
 
 
@@ -108,10 +117,15 @@ def _load(path: Path, columns: list[str]) -> pa.Table:
         strings_can_be_null=True,
         null_values=[""],
     )
-    return csv.read_csv(path, convert_options=convert)
+    return csv.read_csv(path, parse_options=_PARSE, convert_options=convert)
 
 
 def _check_columns(where: str, names: Sequence[str], wanted: Sequence[str]) -> None:
+    if not set(names) & set(wanted):
+        # The first line may be a row and not a header, so its words are not repeated.
+        raise SourceError(
+            f"{where} has none of the declared columns; it needs a header with: {', '.join(wanted)}"
+        )
     for column in wanted:
         if column not in names:
             raise SourceError(

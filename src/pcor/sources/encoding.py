@@ -67,7 +67,12 @@ def encode_attribute(column: Any, attribute: Attribute) -> NDArray[np.int32]:
     """Return the code of each row, -1 for a row outside the domain."""
     if attribute.edges is not None:
         return _binned(column, attribute)
-    dictionary, indices = _distinct(column)
+    try:
+        dictionary, indices = _distinct(column)
+    except pa.ArrowException:
+        raise SourceError(
+            f"attribute {attribute.name!r}: its column does not hold single values"
+        ) from None
     found = np.array([find_code(attribute, value) for value in dictionary], dtype=np.int32)
     elsewhere = -1 if attribute.other is None else attribute.code(attribute.other)
     found[found < 0] = elsewhere
@@ -117,7 +122,7 @@ def _floats(column: Any) -> NDArray[np.float64]:
     elif not any(is_kind(kind) for is_kind in _NUMERIC):
         raise TypeError
     floats = pc.cast(column, pa.float64(), safe=False)
-    values: NDArray[np.float64] = floats.to_numpy().astype(np.float64)
+    values: NDArray[np.float64] = floats.to_numpy(zero_copy_only=False).astype(np.float64)
     return values
 
 

@@ -1,0 +1,48 @@
+# Two words for newcomers: `make demo` and `make test`. Each sets everything up by itself.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+
+.PHONY: help demo test lint types bench experiment clean
+
+help:
+	@echo "make demo    set up, then release one context on synthetic data"
+	@echo "make test    set up, then run lint, type checks and all tests"
+	@echo "make lint    ruff (style and errors) and formatting"
+	@echo "make types   mypy, strict"
+	@echo "make bench   speed against the naive way, measured in one run"
+	@echo "make clean   remove the environment and caches"
+
+# The environment is rebuilt when pyproject.toml changes.
+$(VENV)/ready: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "PCOR needs Python 3.11 or newer; try: make PYTHON=python3.12 ...")'
+	@echo "== setting up: a virtual environment in $(VENV) (about a minute, once)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/ready
+	@echo "== pcor demo: one private release on built-in synthetic salaries"
+	@$(BIN)/pcor demo
+
+test: lint types
+	@echo "== tests on $(JOBS) cores (a few minutes; tests that need a missing part say so)"
+	@$(BIN)/python -m pytest --numprocesses $(JOBS)
+
+lint: $(VENV)/ready
+	@echo "== lint"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(VENV)/ready
+	@echo "== types"
+	@$(BIN)/mypy
+
+bench: $(VENV)/ready
+	@echo "== bench: ratios against the naive way, measured in this run"
+	@$(BIN)/python -m bench
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,57 @@
+"""The options that several commands share, each with its help text once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+File = Annotated[Path, typer.Argument(help="The table: a CSV or Parquet file.", metavar="FILE")]
+SchemaFile = Annotated[
+    Path, typer.Option("--schema", help="The schema file (TOML) that declares the domains.")
+]
+RecordKey = Annotated[
+    str,
+    typer.Option("--record", help="The record's id, or its row number from 0 if there is no id."),
+]
+Epsilon = Annotated[str, typer.Option("--epsilon", help="The total privacy cost, for example 0.2.")]
+DetectorName = Annotated[
+    str,
+    typer.Option(
+        "--detector",
+        help="lof, grubbs or histogram; settings after a colon: lof:k=10,threshold=2.0.",
+    ),
+]
+SearchName = Annotated[
+    str,
+    typer.Option(
+        "--search",
+        help="auto, direct, uniform, random_walk, depth_first or breadth_first.",
+    ),
+]
+Samples = Annotated[
+    int | None, typer.Option("--samples", help="How many contexts a sampling search collects.")
+]
+UtilityName = Annotated[
+    str, typer.Option("--utility", help="What to maximise: population or overlap.")
+]
+OverlapWith = Annotated[
+    str | None,
+    typer.Option("--overlap-with", help="The context to stay close to, with --utility overlap."),
+]
+Start = Annotated[
+    str | None,
+    typer.Option(
+        "--start",
+        help="A valid context to start from: a sentence ('job is CEO; any city'), JSON or bits.",
+    ),
+]
+Accounting = Annotated[
+    str, typer.Option("--accounting", help="tight, or paper to reproduce its numbers.")
+]
+Selection = Annotated[
+    str,
+    typer.Option("--selection", help="The final draw: exponential or permute_and_flip."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]

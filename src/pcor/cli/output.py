@@ -1,0 +1,93 @@
+"""How the command line speaks: results on stdout, all else on stderr, errors as sentences."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from pcor.errors import PcorError
+
+OWNER_ONLY = "OWNER ONLY: what follows is private and must not be released."
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+def say(text: str) -> None:
+    """Print a result."""
+    print(text)
+
+
+def tell(text: str) -> None:
+    """Print a message that is not part of the result."""
+    print(text, file=sys.stderr)
+
+
+def say_json(content: dict[str, Any]) -> None:
+    """Print a result as one JSON object."""
+    print(json.dumps(content, indent=2, ensure_ascii=False))
+
+
+def guarded(command: Command) -> Command:
+    """Turn every failure of a command into a sentence and an exit code.
+
+    No traceback reaches the user: its lines can hold private rows. A developer sets PCOR_DEBUG=1.
+    """
+
+    @functools.wraps(command)
+    def wrapper(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except PcorError as error:
+            _fail(str(error), error.kind, error.exit_code, as_json=kwargs.get("as_json", False))
+        except KeyboardInterrupt:
+            tell("pcor: interrupted; nothing was written")
+            raise typer.Exit(130) from None
+        except (typer.Exit, typer.Abort):
+            raise
+        except BrokenPipeError:
+            # The reader went away (pcor ... | head): not an error, and nothing left to say.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+        except Exception as error:
+            if os.environ.get("PCOR_DEBUG"):
+                raise
+            sentence = (
+                f"an internal error ({type(error).__name__}); nothing was released. Details are "
+                "withheld because they can hold private rows; PCOR_DEBUG=1 shows them"
+            )
+            _fail(sentence, "internal", 1, as_json=kwargs.get("as_json", False))
+
+    return wrapper  # type: ignore[return-value]
+
+
+def _fail(sentence: str, kind: str, code: int, *, as_json: bool) -> None:
+    if as_json:
+        say_json({"ok": False, "error": sentence, "kind": kind})
+    tell(f"pcor: {sentence}")
+    raise typer.Exit(code) from None
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar on stderr where a person is looking. For owner-only work."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task(what)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

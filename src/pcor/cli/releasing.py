@@ -1,0 +1,135 @@
+"""``pcor plan`` and ``pcor release``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import pcor
+from pcor.cli import options
+from pcor.cli.output import guarded, say, say_json, tell
+from pcor.context import Context
+from pcor.errors import ParameterError, SourceError
+from pcor.schema import Schema
+from pcor.writing import WriteError
+
+
+def _request(
+    schema: Schema, utility: str, overlap_with: str | None, start: str | None
+) -> dict[str, Any]:
+    """Read the contexts of a request against the schema."""
+    if overlap_with is not None and utility != "overlap":
+        raise ParameterError("--overlap-with goes with --utility overlap")
+    wanted: object = utility
+    if overlap_with is not None:
+        wanted = pcor.Overlap(Context.parse(schema, overlap_with))
+    return {
+        "utility": wanted,
+        "start": None if start is None else Context.parse(schema, start),
+    }
+
+
+@guarded
+def plan(
+    file: options.File,
+    schema: options.SchemaFile,
+    record: options.RecordKey,
+    epsilon: options.Epsilon,
+    detector: options.DetectorName = "lof",
+    search: options.SearchName = "auto",
+    samples: options.Samples = None,
+    utility: options.UtilityName = "population",
+    overlap_with: options.OverlapWith = None,
+    start: options.Start = None,
+    accounting: options.Accounting = "tight",
+    selection: options.Selection = "exponential",
+    as_json: options.AsJson = False,
+) -> None:
+    """Tell what a release would do and cost. Free: no row is looked at.
+
+    Example: pcor plan claims.csv --schema claims.toml --record 17 --epsilon 0.2
+    """
+    if not file.exists():
+        raise SourceError(f"no such file: {str(file)!r}")
+    declared = Schema.from_file(schema)
+    settled = pcor.plan(
+        declared,
+        epsilon,
+        detector=detector,
+        search=search,
+        samples=samples,
+        accounting=accounting,
+        selection=selection,
+        **_request(declared, utility, overlap_with, start),
+    )
+    if as_json:
+        say_json({"record": record, **settled.to_dict()})
+        return
+    say(f"A release for record {record} would do this; no row was looked at.\n")
+    say(f"{settled}\n\n{settled.promise}")
+
+
+@guarded
+def release(
+    file: options.File,
+    schema: options.SchemaFile,
+    record: options.RecordKey,
+    epsilon: options.Epsilon,
+    detector: options.DetectorName = "lof",
+    search: options.SearchName = "auto",
+    samples: options.Samples = None,
+    utility: options.UtilityName = "population",
+    overlap_with: options.OverlapWith = None,
+    start: options.Start = None,
+    accounting: options.Accounting = "tight",
+    selection: options.Selection = "exponential",
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Also write the certificate: .json or .html.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="NOT PRIVATE: repeatable draws, for tests only.")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Release one context in which the record is an outlier.
+
+    Prints the context and public parameters, nothing else. Example:
+
+    pcor release claims.csv --schema claims.toml --record 17 --epsilon 0.2 --out certificate.html
+    """
+    if out is not None:
+        _check_out(out)
+    declared = Schema.from_file(schema)
+    request = _request(declared, utility, overlap_with, start)
+    released = pcor.release(
+        pcor.Table(file, declared),
+        record,
+        epsilon,
+        detector,
+        search,
+        samples=samples,
+        accounting=accounting,
+        selection=selection,
+        chooser=None if seed is None else pcor.testing.seeded(seed),
+        **request,
+    )
+    if out is not None:
+        released.save(out)
+        tell(f"certificate written to {out}")
+    if as_json:
+        say_json(released.to_dict())
+        return
+    say(f"{released}\n")
+    say(f"SQL: WHERE {released.context.where()}\n")
+    say(f"What was done, and its cost:\n{released.explain()}\n")
+    say(str(released.promise))
+
+
+def _check_out(path: Path) -> None:
+    """Refuse before anything is spent what could only fail after the draw."""
+    if path.suffix.lower() not in (".json", ".html", ".htm"):
+        raise WriteError(f"--out {str(path)!r} must end in .json or .html")
+    if not path.parent.is_dir():
+        raise WriteError(f"--out {str(path)!r}: there is no folder {str(path.parent)!r}")

@@ -1,0 +1,79 @@
+"""``pcor schema init`` and ``pcor schema check``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pcor.cli import options
+from pcor.cli.output import OWNER_ONLY, guarded, say, say_json, tell
+from pcor.schema import Schema
+from pcor.sources.fitting import draft, misfits
+from pcor.writing import WriteError, write_text
+
+app = typer.Typer(
+    help="Draft a schema, or check that a table fits one.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.command("init")
+@guarded
+def init(
+    file: options.File,
+    metric: Annotated[str, typer.Option("--metric", help="The numeric column to judge by.")],
+    attributes: Annotated[str, typer.Option("--attributes", help="The context attributes: a,b,c.")],
+    id_column: Annotated[
+        str | None, typer.Option("--id", help="The column that names a record.")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", help="Where to write the draft.")] = Path(
+        "schema.toml"
+    ),
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Draft a schema file from a table; every value read off the data is marked for review.
+
+    Example: pcor schema init claims.csv --metric amount --attributes region,product
+    """
+    if out.exists() and not force:
+        raise WriteError(f"{str(out)!r} exists; give another --out, or --force to replace it")
+    names = [name.strip() for name in attributes.split(",") if name.strip()]
+    text = draft(file, metric=metric, attributes=names, id_column=id_column)
+    write_text(out, text)
+    marked = text.count("# REVIEW:")
+    say(f"drafted {out}: {marked} lines are marked REVIEW because they were read off the data.")
+    say("A domain is public: it must say what could occur. Go through them before you release.")
+
+
+@app.command("check")
+@guarded
+def check(
+    file: options.File,
+    schema: options.SchemaFile,
+    as_json: options.AsJson = False,
+) -> None:
+    """OWNER ONLY: say what in a table does not fit the schema.
+
+    Example: pcor schema check claims.csv --schema claims.toml
+    """
+    declared = Schema.from_file(schema)
+    found = misfits(file, declared)
+    marks = schema.read_text(encoding="utf-8").count("# REVIEW:")
+    if as_json:
+        rows = [
+            {"column": m.column, "problem": m.problem, "rows": m.rows, "examples": list(m.examples)}
+            for m in found
+        ]
+        say_json({"owner_only": OWNER_ONLY, "fits": not found, "to_review": marks, "misfits": rows})
+    else:
+        say(OWNER_ONLY)
+        for misfit in found:
+            say(f"- {misfit}")
+        say("the table does not fit the schema" if found else "the table fits the schema")
+        if marks:
+            tell(f"{marks} lines of the schema are still marked REVIEW")
+    if found:
+        raise typer.Exit(2)

@@ -1,0 +1,242 @@
+"""Slow, obvious twins of everything fast: plain loops, other people's libraries, exact fractions.
+
+Nothing here imports pcor. A twin answers ``True``, ``False``, or ``None`` where rounding decides:
+within ``ROUNDING`` of its threshold, or on the edge of a bin in floating point.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+from sklearn.neighbors import LocalOutlierFactor
+
+# Relative. Float64 errors of our sums are below 1e-12, so a verdict outside it must be right.
+ROUNDING = 1e-9
+
+Answer = bool | None
+Rule = Callable[[Sequence[float]], list[Answer]]
+Domains = Sequence[Sequence[str]]
+Row = tuple[str, ...]  # one value per attribute
+
+
+# -- contexts and COE -----------------------------------------------------------------------------
+
+
+def subsets(values: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield every subset but the empty one."""
+    for size in range(1, len(values) + 1):
+        yield from itertools.combinations(values, size)
+
+
+def contexts(domains: Domains) -> Iterator[tuple[tuple[str, ...], ...]]:
+    """Yield every context: at least one value per attribute."""
+    yield from itertools.product(*(subsets(values) for values in domains))
+
+
+def mask(domains: Domains, context: Sequence[Sequence[str]]) -> int:
+    """Write a context as a number: bit j for the j-th value, attribute after attribute."""
+    bits = [
+        value in chosen for values, chosen in zip(domains, context, strict=True) for value in values
+    ]
+    return sum(2**place for place, bit in enumerate(bits) if bit)
+
+
+def covers(context: Sequence[Sequence[str]], row: Row) -> bool:
+    return all(value in chosen for value, chosen in zip(row, context, strict=True))
+
+
+class COE(NamedTuple):
+    """The valid contexts of a record with their populations, and those where rounding decides."""
+
+    populations: dict[int, int]
+    undecided: set[int]
+
+
+def coe(
+    domains: Domains,
+    rows: Sequence[Row],
+    metric: Sequence[float],
+    record: int,
+    rule: Rule,
+    *,
+    min_population: int,
+) -> COE:
+    """Try every context there is."""
+    found = COE({}, set())
+    for context in contexts(domains):
+        population = [i for i, row in enumerate(rows) if covers(context, row)]
+        if record not in population or len(population) < min_population:
+            continue
+        answer = rule([metric[i] for i in population])[population.index(record)]
+        if answer is None:
+            found.undecided.add(mask(domains, context))
+        elif answer:
+            found.populations[mask(domains, context)] = len(population)
+    return found
+
+
+# -- local outlier factor -------------------------------------------------------------------------
+
+
+def lof_factors(population: Sequence[float], k: int, ties: str) -> list[float]:
+    """Compute LOF from its definition, for any ties; more than k rows are needed."""
+    rows = range(len(population))
+    neighbours: list[list[int]] = []
+    kd: list[float] = []
+    for p in rows:
+        others = sorted(
+            (abs(population[p] - population[o]), population[o], o) for o in rows if o != p
+        )
+        farthest = others[k - 1][0]
+        near = (
+            others[:k] if ties == "lower" else [other for other in others if other[0] <= farthest]
+        )
+        neighbours.append([o for _, _, o in near])
+        kd.append(farthest)
+    density = []
+    for p in rows:
+        reach = [max(abs(population[p] - population[o]), kd[o]) for o in neighbours[p]]
+        density.append(1 / (math.fsum(reach) / len(reach) + 1e-10))
+    return [
+        math.fsum(density[o] for o in neighbours[p]) / len(neighbours[p]) / density[p] for p in rows
+    ]
+
+
+def lof(*, k: int, threshold: float, ties: str) -> Rule:
+    def rule(population: Sequence[float]) -> list[Answer]:
+        if len(population) <= k:
+            return [False] * len(population)
+        return [_above(factor, threshold) for factor in lof_factors(population, k, ties)]
+
+    return rule
+
+
+def sklearn_lof(*, k: int, threshold: float) -> Rule:
+    """Ask scikit-learn; right only where no record has two neighbours equally far."""
+
+    def rule(population: Sequence[float]) -> list[Answer]:
+        if len(population) <= k:
+            return [False] * len(population)
+        column = np.array(population, dtype=float).reshape(-1, 1)
+        # Every algorithm of theirs is exact; on a handful of rows this one is 60 times faster.
+        fitted = LocalOutlierFactor(n_neighbors=k, algorithm="kd_tree").fit(column)
+        return [_above(-float(factor), threshold) for factor in fitted.negative_outlier_factor_]
+
+    return rule
+
+
+def without_neighbour_ties(number: int) -> int:
+    """Read the binary digits of a number in base 3.
+
+    Of numbers made so no three are equally spaced (the digits of a + b = 2p would have to agree),
+    hence no record has two neighbours at the same distance.
+    """
+    return int(f"{number:b}", 3)
+
+
+def _above(score: float, threshold: float) -> Answer:
+    return None if abs(score / threshold - 1) < ROUNDING else score > threshold
+
+
+# -- Grubbs ---------------------------------------------------------------------------------------
+
+
+class Step(NamedTuple):
+    """One Grubbs test: how many rows, which extreme, G and what it must exceed."""
+
+    n: int
+    extreme: float
+    g: float
+    critical: float
+
+
+@lru_cache(maxsize=10_000)
+def grubbs_critical(n: int, alpha: float, tail: str) -> float:
+    """Follow the NIST handbook, 1.3.5.17.1."""
+    t = float(stats.t.isf(alpha / (2 * n) if tail == "both" else alpha / n, n - 2))
+    return (n - 1) / math.sqrt(n) * math.sqrt(t**2 / (n - 2 + t**2))
+
+
+def grubbs_steps(population: Sequence[float], alpha: float, tail: str) -> list[Step]:
+    """Run the test until it finds nothing; mean and variance in exact fractions."""
+    left = sorted(Fraction(value) for value in population)
+    steps: list[Step] = []
+    while len(left) >= 3 and left[0] < left[-1]:
+        n = len(left)
+        mean = sum(left) / n
+        variance = sum((value - mean) ** 2 for value in left) / (n - 1)
+        above, below = left[-1] - mean, mean - left[0]
+        upper = {"upper": True, "lower": False, "both": above >= below}[tail]
+        extreme, distance = (left[-1], above) if upper else (left[0], below)
+        g = math.sqrt(distance**2 / variance)
+        steps.append(Step(n, float(extreme), g, grubbs_critical(n, alpha, tail)))
+        if not g > steps[-1].critical:
+            break
+        left.remove(extreme)
+    return steps
+
+
+def grubbs(*, alpha: float, tail: str) -> Rule:
+    """Every row whose value was removed at least once is an outlier."""
+
+    def rule(population: Sequence[float]) -> list[Answer]:
+        steps = grubbs_steps(population, alpha, tail)
+        if any(_above(step.g, step.critical) is None for step in steps):
+            return [None] * len(population)
+        removed = {step.extreme for step in steps if step.g > step.critical}
+        return [value in removed for value in population]
+
+    return rule
+
+
+# -- histogram ------------------------------------------------------------------------------------
+
+
+def numpy_histogram(*, rare: str, include_maximum: bool = True) -> Rule:
+    """Ask numpy for counts and edges; it cannot tell where a value lies on an inner edge."""
+
+    def rule(population: Sequence[float]) -> list[Answer]:
+        low, high = min(population), max(population)
+        if low == high:
+            return [False] * len(population)
+        counts, edges = np.histogram(population, bins=math.isqrt(len(population)))
+        if any(
+            abs(value - edge) < ROUNDING * (high - low)
+            for value in population
+            for edge in edges[1:-1]
+        ):
+            return [None] * len(population)
+        answers: list[Answer] = []
+        for value in population:
+            own = sum(1 for edge in edges[1:-1] if edge <= value)
+            few = int(counts[own]) <= Fraction(rare) * len(population)
+            answers.append(few and (include_maximum or value < high))
+        return answers
+
+    return rule
+
+
+def exact_histogram(*, rare: str, include_maximum: bool = True) -> Rule:
+    """Compare with every edge in exact fractions; right for any numbers."""
+
+    def rule(population: Sequence[float]) -> list[Answer]:
+        low, high = Fraction(min(population)), Fraction(max(population))
+        if low == high:
+            return [False] * len(population)
+        bins = math.isqrt(len(population))
+        inner = [low + (high - low) * Fraction(i, bins) for i in range(1, bins)]
+        own = [sum(1 for edge in inner if edge <= Fraction(value)) for value in population]
+        return [
+            own.count(number) <= Fraction(rare) * len(population)
+            and (include_maximum or value < high)
+            for number, value in zip(own, population, strict=True)
+        ]
+
+    return rule

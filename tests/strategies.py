@@ -1,0 +1,209 @@
+"""Random schemas, contexts and rows, and the slow, obvious answer to "which rows are covered?".
+
+Names and values are drawn to be nasty: quotes, semicolons, SQL, and the words that a context's
+sentence is made of. ``place`` and ``covered`` know the meaning of a schema without the library's
+encoding, so that they can judge it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from pcor import Attribute, Context, Schema
+
+Row = dict[str, Any]
+
+METRIC, ID = "the metric", "the id"
+
+NASTY = [
+    *(
+        "or",
+        "is",
+        "any",
+        "any or",
+        "is is",
+        "OR",
+        " ",
+        "",
+        ";",
+        '"',
+        "'",
+        "\\",
+        '\\"',
+        "''",
+        "a  b",
+    ),
+    *("Montreal", "New York", "job is CEO", "x; any city", '"or"', "<101>", "{", "{}", "[0, 1)"),
+    *(
+        "'; DROP TABLE rows; --",
+        '" OR 1=1 --',
+        "*/ OR TRUE /*",
+        "%",
+        "NULL",
+        "NA",
+        "007",
+        "7",
+        "7.0",
+    ),
+    *(
+        "tab\there",
+        "line\nbreak",
+        "\r\n",
+        "\x7f",
+        "\x1b",
+        "\u00a0",
+        "\u2028",
+        "é",
+        "e\u0301",
+        "東京",
+        "🙂",
+    ),
+]
+
+# No lone surrogates: they are not text that any file could hold.
+texts = st.sampled_from(NASTY) | st.text(st.characters(exclude_categories=("Cs",)), max_size=6)
+# No NUL: where Arrow hands a column to a database, a name ends there.
+names = texts.filter(lambda name: name not in ("", METRIC, ID) and "\0" not in name)
+whole = st.integers(-9, 9) | st.integers(-(2**63), 2**63 - 1)
+finite = st.floats(-9, 9).map(lambda x: round(x, 1)) | st.floats(
+    allow_nan=False, allow_infinity=False
+)
+
+KINDS = ("text", "integer", "boolean", "number", "bins")
+_DOMAINS: dict[str, st.SearchStrategy[Any]] = {
+    "text": texts,
+    "integer": whole,
+    "boolean": st.booleans(),
+    "number": finite | st.integers(-9, 9),
+}
+ARROW_TYPES = {
+    "text": pa.string(),
+    "integer": pa.int64(),
+    "boolean": pa.bool_(),
+    "number": pa.float64(),
+    "bins": pa.float64(),
+}
+
+
+@st.composite
+def declarations(draw: st.DrawFn, kind: str, most: int = 5) -> dict[str, Any]:
+    """Draw one attribute as a schema file declares it."""
+    if kind == "bins":
+        ends = st.just([]) | st.just([-math.inf]) | st.just([math.inf])
+        inner = draw(st.lists(finite | st.integers(-9, 9), min_size=2, max_size=most, unique=True))
+        edges = sorted([*inner, *draw(ends)])
+        return {"edges": edges} | draw(st.sampled_from([{}, {"outside": "drop"}]))
+    values = draw(st.lists(_DOMAINS[kind], min_size=1, max_size=most, unique=True))
+    ways = [{}, {"outside": "drop"}, {"other": draw(st.sampled_from(values))}]
+    return {"values": values} | draw(st.sampled_from(ways))
+
+
+@st.composite
+def schemas(draw: st.DrawFn, kinds: Sequence[str] = KINDS, most: int = 4) -> Schema:
+    """Draw a schema of a few attributes. Column names differ in more than case, as SQL wants it."""
+    columns = draw(st.lists(names, min_size=1, max_size=most, unique_by=str.casefold))
+    attributes = {name: draw(declarations(draw(st.sampled_from(kinds)))) for name in columns}
+    return Schema(metric=METRIC, attributes=attributes)
+
+
+def wide_schema(attributes: int, values: int) -> Schema:
+    """Return a plain schema of any size."""
+    domain = [f"value {v}" for v in range(values)]
+    return Schema(
+        metric=METRIC, attributes={f"attribute {a}": domain for a in range(attributes)}, id=ID
+    )
+
+
+@st.composite
+def contexts(draw: st.DrawFn, schema: Schema) -> Context:
+    """Draw a context: some values of each attribute, at least one."""
+    chosen = {
+        a.name: draw(st.lists(st.sampled_from(a.values), min_size=1, unique=True))
+        for a in schema.attributes
+    }
+    return Context(schema, chosen)
+
+
+@st.composite
+def some_context(draw: st.DrawFn) -> Context:
+    """Draw a context of a random schema, now and then one of more than 64 or 200 values."""
+    if draw(st.integers(0, 9)):
+        return draw(contexts(draw(schemas())))
+    schema = draw(st.sampled_from([wide_schema(1, 65), wide_schema(33, 2), wide_schema(3, 70)]))
+    # One number instead of hundreds of small draws; the first value of each attribute stays.
+    first = sum(1 << offset for offset in schema.offsets)
+    return Context.from_mask(schema, draw(st.integers(0, (1 << schema.width) - 1)) | first)
+
+
+def _cells(attribute: Attribute) -> st.SearchStrategy[Any]:
+    """Cells of a column: declared ones, the edges of bins and, where allowed, what does not fit."""
+    if attribute.edges is None:
+        inside = st.sampled_from(attribute.values)
+        beside = st.none() | _DOMAINS[attribute.kind]
+    else:
+        finite_edges = [float(e) for e in attribute.edges if math.isfinite(e)]
+        edge = st.sampled_from(finite_edges)
+        near = edge | edge.map(lambda e: math.nextafter(e, math.inf)) | finite
+        inside = near.filter(lambda cell: place(attribute, cell) is not None)
+        beside = st.none() | near
+    return inside if attribute.outside == "error" else inside | beside
+
+
+@st.composite
+def tables(draw: st.DrawFn, schema: Schema, most: int = 12) -> list[Row]:
+    """Draw rows that the schema accepts; at least the first fits it whole."""
+    metric = st.integers(0, 5).map(float)
+    inside = {
+        a.name: _cells(a).filter(lambda cell, a=a: place(a, cell) is not None)
+        for a in schema.attributes
+    }
+    whole_row = st.fixed_dictionaries(inside | {METRIC: metric})
+    any_row = st.fixed_dictionaries(
+        {a.name: _cells(a) for a in schema.attributes} | {METRIC: metric}
+    )
+    return [draw(whole_row), *draw(st.lists(any_row, max_size=most))]
+
+
+def arrow(schema: Schema, rows: Sequence[Row]) -> pa.Table:
+    """Return the rows as an Arrow table with the types that the schema speaks of."""
+    columns = {
+        a.name: pa.array([row[a.name] for row in rows], ARROW_TYPES[a.kind])
+        for a in schema.attributes
+    }
+    return pa.table(columns | {METRIC: pa.array([row[METRIC] for row in rows], pa.float64())})
+
+
+# -- the slow, obvious answer ---------------------------------------------------------------------
+
+
+def place(attribute: Attribute, cell: Any) -> int | None:
+    """Return which value of the domain a cell has, or None for a row that is left out."""
+    if attribute.edges is not None:
+        bins = list(enumerate(pairwise(attribute.edges)))
+        for number, (low, high) in bins:
+            if cell is not None and (
+                low <= cell < high or (number == len(bins) - 1 and cell == high)
+            ):
+                return number
+        return None
+    if cell in attribute.values:
+        return attribute.values.index(cell)
+    return None if attribute.other is None else attribute.values.index(attribute.other)
+
+
+def covered(context: Context, rows: Sequence[Row]) -> list[int]:
+    """Return the numbers of the rows in the context's population."""
+    return [
+        number
+        for number, row in enumerate(rows)
+        if all(
+            (found := place(a, row[a.name])) is not None and context.bits[offset + found] == "1"
+            for a, offset in zip(context.schema.attributes, context.schema.offsets, strict=True)
+        )
+    ]

@@ -1,0 +1,155 @@
+"""Prices: exact fractions that add up to what the user typed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pcor
+from pcor.accounting import bill, exact
+from pcor.errors import BudgetExceeded, ParameterError, UnknownName, plain
+from tests.neighbours import SCHEMA
+from tests.test_privacy import OnlyWithoutB
+
+SEARCHES: list[pcor.Search] = [
+    pcor.Direct(),
+    pcor.Uniform(samples=50),
+    pcor.RandomWalk(samples=50),
+    pcor.DepthFirst(samples=50),
+    pcor.BreadthFirst(samples=50),
+]
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=lambda s: s.name)
+@pytest.mark.parametrize("accounting", ["tight", "paper"])
+@given(epsilon=st.fractions(Fraction(1, 10**6), 100))
+def test_the_steps_add_up_to_the_total_exactly(
+    search: pcor.Search, accounting: str, epsilon: Fraction
+) -> None:
+    priced = bill(search, pcor.PopulationSize(), epsilon, accounting)
+    assert sum(step.cost for step in priced.steps) == epsilon
+
+
+# What one paid draw may use as its exponent at epsilon = 1, worked out by hand from the theorems.
+BY_HAND = [
+    (pcor.Direct(), "tight", Fraction(1)),
+    (pcor.Direct(), "paper", Fraction(1, 2)),
+    (pcor.Uniform(samples=50), "tight", Fraction(1)),
+    (pcor.RandomWalk(samples=50), "paper", Fraction(1, 2)),
+    (pcor.DepthFirst(samples=50), "tight", Fraction(1, 50)),
+    (pcor.DepthFirst(samples=50), "paper", Fraction(1, 102)),
+    (pcor.BreadthFirst(samples=100), "tight", Fraction(1, 100)),
+    (pcor.BreadthFirst(samples=100), "paper", Fraction(1, 202)),
+    (pcor.BreadthFirst(samples=1), "tight", Fraction(1)),
+    (pcor.BreadthFirst(samples=1), "paper", Fraction(1, 4)),
+]
+
+
+@pytest.mark.parametrize(("search", "accounting", "eta"), BY_HAND)
+def test_the_exponent_is_the_one_worked_out_by_hand(
+    search: pcor.Search, accounting: str, eta: Fraction
+) -> None:
+    assert bill(search, pcor.PopulationSize(), Fraction(1), accounting).eta == eta
+
+
+def test_a_utility_that_is_not_monotone_gets_half_the_exponent() -> None:
+    assert bill(pcor.Direct(), OnlyWithoutB(), Fraction(1), "tight").eta == Fraction(1, 2)
+
+
+def test_a_larger_sensitivity_divides_the_exponent() -> None:
+    class Threefold:
+        sensitivity = 3
+        monotonic = True
+
+        def score(self, population: pcor.Population) -> int:
+            return 3 * population.size
+
+    assert bill(pcor.Direct(), Threefold(), Fraction(1), "tight").eta == Fraction(1, 3)
+
+
+@dataclass(frozen=True)
+class Thrifty(pcor.DepthFirst):
+    """A search of somebody else's that forgot to say what the paper would charge."""
+
+    @property
+    def paper_calls(self) -> int:
+        return 1
+
+
+def test_no_accounting_charges_for_fewer_draws_than_are_made() -> None:
+    priced = bill(Thrifty(samples=10), pcor.PopulationSize(), Fraction(1), "paper")
+    assert priced.eta == Fraction(1, 20)
+
+
+def test_an_unknown_accounting_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UnknownName, match="did you mean 'tight'"):
+        pcor.plan(SCHEMA, 1, accounting="tigth")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (0.2, Fraction(1, 5)),
+        ("0.2", Fraction(1, 5)),
+        (" 1e-3 ", Fraction(1, 1000)),
+        ("1/3", Fraction(1, 3)),
+        (2, Fraction(2)),
+        (Decimal("0.05"), Fraction(1, 20)),
+        (Fraction(1, 7), Fraction(1, 7)),
+        (np.float64(0.1), Fraction(1, 10)),
+        (np.int64(3), Fraction(3)),
+        (".5", Fraction(1, 2)),
+    ],
+)
+def test_epsilon_is_read_as_it_was_written(written: Any, meant: Fraction) -> None:
+    assert exact(written) == meant
+
+
+@pytest.mark.parametrize(
+    "written",
+    [0, -1, -0.2, float("nan"), float("inf"), "many", "", "1e999999999", "1/0", "0/5", True, None,
+     [1], Decimal("NaN"), Decimal("Infinity"), Fraction(-1, 2), "٣", "0x10", "1_000"],
+)  # fmt: skip
+def test_a_bad_epsilon_is_refused_in_one_sentence(written: Any) -> None:
+    with pytest.raises(ParameterError, match="epsilon must be a positive, finite number"):
+        pcor.plan(SCHEMA, written)
+
+
+@given(st.fractions(0, 10))
+def test_a_printed_number_reads_back_as_the_same_fraction(number: Fraction) -> None:
+    assert Fraction(plain(number)) == number
+
+
+def test_a_budget_pays_until_it_cannot_and_says_asked_left_and_short_by() -> None:
+    budget = pcor.Budget(0.5)
+    budget.spend(exact(0.2))
+    budget.spend(exact(0.2))
+    with pytest.raises(BudgetExceeded) as refused:
+        budget.spend(exact(0.2))
+    assert str(refused.value) == (
+        "this release asks for epsilon 0.2, the budget has 0.1 left: short by 0.1; "
+        "nothing was spent"
+    )
+    assert refused.value.exit_code == 3
+    assert budget.left == Fraction(1, 10)
+    assert repr(budget) == "<Budget: epsilon 0.1 left of 0.5>"
+
+
+def test_a_hundred_small_releases_fit_where_floats_would_refuse_the_last() -> None:
+    budget = pcor.Budget("0.2")
+    for _ in range(100):
+        budget.spend(exact("0.002"))
+    assert budget.left == 0
+
+
+@pytest.mark.parametrize("total", [0, -1, "much", float("nan")])
+def test_a_bad_total_is_refused(total: Any) -> None:
+    with pytest.raises(ParameterError, match="the budget's total must be a positive"):
+        pcor.Budget(total)
