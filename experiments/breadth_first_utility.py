@@ -70,7 +70,7 @@ def utilities(
 
 def main() -> None:
     """Run the experiment and print one JSON object."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--outliers", type=int, default=50)
     parser.add_argument("--repetitions", type=int, default=20, help="draws for each outlier")
     parser.add_argument("--epsilons", default="0.1,0.2")

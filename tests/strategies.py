@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from pcor import Attribute, Context, Schema
@@ -20,6 +21,10 @@ from pcor import Attribute, Context, Schema
 Row = dict[str, Any]
 
 METRIC, ID = "the metric", "the id"
+
+# No deadline: a busy machine is no bug.
+few = settings(max_examples=40, deadline=None)
+many = settings(max_examples=100, deadline=None)
 
 NASTY = [
     *(

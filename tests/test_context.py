@@ -24,6 +24,8 @@ from tests.strategies import (
     arrow,
     contexts,
     covered,
+    few,
+    many,
     schemas,
     some_context,
     tables,
@@ -58,36 +60,43 @@ def test_bit_0_of_the_mask_is_the_first_value() -> None:
     assert Context(SCHEMA, {"job": ["CEO"], "city": ["Rome"]}).mask == 0b1001
 
 
+@few
 @given(context=some_context())
 def test_bits_give_back_the_context(context: Context) -> None:
     assert Context.from_bits(context.schema, context.bits) == context
 
 
+@few
 @given(context=some_context())
 def test_a_mask_gives_back_the_context(context: Context) -> None:
     assert Context.from_mask(context.schema, context.mask) == context
 
 
+@few
 @given(context=some_context())
 def test_its_values_give_back_the_context(context: Context) -> None:
     assert Context(context.schema, context.values) == context
 
 
+@few
 @given(context=some_context())
 def test_its_sentence_gives_back_the_context(context: Context) -> None:
     assert Context.parse(context.schema, str(context)) == context
 
 
+@few
 @given(context=some_context())
 def test_json_gives_back_the_context(context: Context) -> None:
     assert Context.parse(context.schema, json.dumps(context.values)) == context
 
 
+@few
 @given(context=some_context())
 def test_printed_bits_are_parsed_too(context: Context) -> None:
     assert Context.parse(context.schema, f" <{context.bits}>\n") == context
 
 
+@few
 @given(context=some_context())
 def test_no_two_contexts_share_a_sentence(context: Context) -> None:
     sentences = {str(neighbour) for neighbour in context.neighbours()} | {str(context)}
@@ -127,6 +136,7 @@ def test_the_repr_shows_the_sentence() -> None:
 # -- one bit --------------------------------------------------------------------------------------
 
 
+@few
 @given(context=some_context(), data=st.data())
 def test_flipping_a_value_twice_gives_back_the_context(
     context: Context, data: st.DataObject
@@ -136,6 +146,7 @@ def test_flipping_a_value_twice_gives_back_the_context(
     assert position < 0 or context.flip(position).flip(position) == context
 
 
+@few
 @given(context=some_context())
 def test_neighbours_are_the_one_bit_changes_that_leave_no_attribute_empty(context: Context) -> None:
     expected = []
@@ -174,12 +185,14 @@ def several(draw: st.DrawFn) -> tuple[Context, Context, Context]:
     return first, second, third
 
 
+@few
 @given(chosen=several())
 def test_containment_is_containment_of_value_sets(chosen: tuple[Context, ...]) -> None:
     a, b, _ = chosen
     assert (a <= b) == (values_of(a) <= values_of(b))
 
 
+@few
 @given(chosen=several())
 def test_containment_is_a_partial_order(chosen: tuple[Context, ...]) -> None:
     a, b, c = chosen
@@ -189,23 +202,27 @@ def test_containment_is_a_partial_order(chosen: tuple[Context, ...]) -> None:
     assert (reflexive, antisymmetric, transitive) == (True, True, True)
 
 
+@few
 @given(chosen=several())
 def test_greater_is_smaller_the_other_way_round(chosen: tuple[Context, ...]) -> None:
     a, b, _ = chosen
     assert (a >= b) == (b <= a)
 
 
+@few
 @given(context=some_context())
 def test_the_full_context_contains_every_other(context: Context) -> None:
     assert context <= Context.full(context.schema)
 
 
+@few
 @given(chosen=several())
 def test_contexts_are_equal_exactly_when_their_values_are(chosen: tuple[Context, ...]) -> None:
     a, b, _ = chosen
     assert (a == b) == (a.values == b.values)
 
 
+@few
 @given(context=some_context())
 def test_an_equal_context_is_the_same_key_of_a_dictionary(context: Context) -> None:
     again = Context.from_bits(Schema.from_dict(context.schema.to_dict()), context.bits)
@@ -227,6 +244,7 @@ def test_contexts_of_different_schemas_cannot_be_compared() -> None:
         _ = Context.full(SCHEMA) <= Context.full(wide_schema(2, 2))
 
 
+@few
 @given(context=some_context())
 def test_the_length_is_the_number_of_values(context: Context) -> None:
     assert len(context) == len(values_of(context))
@@ -243,6 +261,7 @@ def test_nothing_of_a_context_can_be_deleted() -> None:
         del Context.full(SCHEMA).mask
 
 
+@few
 @given(context=some_context())
 def test_a_pickled_context_is_the_same_context(context: Context) -> None:
     assert pickle.loads(pickle.dumps(context)) == context  # noqa: S301 (our own bytes)
@@ -333,6 +352,7 @@ def test_the_space_of_a_record_is_every_context_with_its_own_values() -> None:
     assert bits == {"1001", "1101", "1011", "1111"}
 
 
+@few
 @given(context=some_context(), data=st.data())
 def test_the_neighbours_inside_a_space_are_neighbours_that_keep_the_record(
     context: Context, data: st.DataObject
@@ -343,6 +363,7 @@ def test_the_neighbours_inside_a_space_are_neighbours_that_keep_the_record(
     assert set(Space(context.schema, own.mask).neighbours(context.mask)) == expected
 
 
+@few
 @given(context=some_context())
 def test_packed_words_hold_bit_j_for_the_jth_value(context: Context) -> None:
     words = pack([context.mask], context.schema.width)[0]
@@ -350,6 +371,7 @@ def test_packed_words_hold_bit_j_for_the_jth_value(context: Context) -> None:
     assert bits == context.bits
 
 
+@few
 @given(context=some_context())
 def test_unpacked_bits_are_the_bits(context: Context) -> None:
     row = unpack([context.mask], context.schema.width)[0]
@@ -386,6 +408,7 @@ def context_and_rows(draw: st.DrawFn) -> tuple[Context, list[dict[str, Any]]]:
     return draw(contexts(schema)), draw(tables(schema))
 
 
+@many
 @given(drawn=context_and_rows())
 def test_a_database_selects_exactly_the_rows_of_the_population(
     drawn: tuple[Context, list[dict[str, Any]]], database: duckdb.DuckDBPyConnection
@@ -394,6 +417,7 @@ def test_a_database_selects_exactly_the_rows_of_the_population(
     assert selected(database, context, arrow(context.schema, rows)) == covered(context, rows)
 
 
+@many
 @given(drawn=context_and_rows())
 def test_a_table_counts_exactly_the_rows_of_the_population(
     drawn: tuple[Context, list[dict[str, Any]]],
@@ -403,6 +427,7 @@ def test_a_table_counts_exactly_the_rows_of_the_population(
     assert table.populations([context.mask]).tolist() == [len(covered(context, rows))]
 
 
+@few
 @given(number=st.floats(allow_nan=False, allow_infinity=False))
 def test_a_number_in_sql_is_exactly_the_declared_one(
     number: float, database: duckdb.DuckDBPyConnection
@@ -462,6 +487,7 @@ def test_each_kind_of_value_has_its_sql(declared: Any, chosen: list[Any], condit
     assert Context(schema, {"x": chosen}).where() == condition
 
 
+@few
 @given(schema=schemas())
 def test_full_attributes_say_so(schema: Schema) -> None:
     said = Context.full(schema).where().count("/* all declared values */")

@@ -234,7 +234,7 @@ def test_histogram_never_flags_the_maximum_by_rounding() -> None:
 # -- against the twins ----------------------------------------------------------------------------
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(populations, neighbour_counts, tie_rules)
 def test_lof_factors_are_those_of_the_definition(
     population: list[float], k: int, ties: str
@@ -248,7 +248,7 @@ def test_lof_factors_are_those_of_the_definition(
     np.testing.assert_allclose(ours[places], theirs, rtol=1e-11)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(populations, neighbour_counts, st.sampled_from([1.01, 1.1, 1.5, 2.0]), tie_rules)
 def test_lof_agrees_with_the_definition(
     population: list[float], k: int, threshold: float, ties: str
@@ -271,7 +271,7 @@ def test_lof_agrees_with_scikit_learn_where_no_neighbours_tie(
     agrees(detector, naive.sklearn_lof(k=k, threshold=1.5), population)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(populations, st.sampled_from([0.001, 0.05, 0.3]), tails)
 def test_grubbs_agrees_with_scipy_one_extreme_at_a_time(
     population: list[float], alpha: float, tail: str
@@ -280,7 +280,7 @@ def test_grubbs_agrees_with_scipy_one_extreme_at_a_time(
     agrees(detector, naive.grubbs(alpha=alpha, tail=tail), population)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(populations, st.sampled_from(["0.0025", "0.05", "0.1", "0.25", "0.5"]), st.booleans())
 def test_histogram_agrees_with_exact_fractions(
     population: list[float], rare: str, include_maximum: bool
@@ -310,7 +310,7 @@ def test_the_two_histogram_twins_agree_with_each_other(population: list[float]) 
 # -- one answer equals all answers ----------------------------------------------------------------
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(populations, every_detector)
 def test_verdict_equals_verdicts(population: list[float], detector: Detector) -> None:
     values, counts = distinct(population)
@@ -383,13 +383,20 @@ shift_free = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(whole_populations, shifts, shift_free)
 def test_shifting_whole_numbers_changes_no_verdict(
     population: list[int], shift: int, detector: Detector
 ) -> None:
     shifted = [value + shift for value in population]
     assert detector.flags(shifted).tolist() == detector.flags(population).tolist()
+
+
+@pytest.mark.parametrize("shift", [0, 10**9, 2**48, 2**52])
+def test_grubbs_does_not_lose_the_mean_far_from_zero(shift: int) -> None:
+    # Mean 5/3, s^2 = 3.5, G = 2.3163 > c(9) = 2.2150. A mean rounded to a whole number is 2.
+    population = [shift + value for value in [0, 0, 1, 1, 1, 1, 2, 3, 6]]
+    assert flagged(pcor.Grubbs(min_population=9), population) == {shift + 6}
 
 
 @settings(max_examples=150, deadline=None)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pcor import Attribute, Metric, Schema
 from pcor.errors import ContextError, SchemaError
-from tests.strategies import names, schemas, texts
+from tests.strategies import few, names, schemas, texts
 
 CLAIMS = """
 [dataset]
@@ -112,6 +112,7 @@ def test_the_dataset_table_may_be_left_out() -> None:
     assert (schema.name, schema.id, schema.metric.missing) == ("dataset", None, "error")
 
 
+@few
 @given(schema=schemas())
 def test_toml_gives_back_the_schema(
     schema: Schema, tmp_path_factory: pytest.TempPathFactory
@@ -121,6 +122,7 @@ def test_toml_gives_back_the_schema(
     assert Schema.from_file(path) == schema
 
 
+@few
 @given(metric=names, key=names, name=texts.filter(bool))
 def test_toml_gives_back_every_name(
     metric: str, key: str, name: str, tmp_path_factory: pytest.TempPathFactory
@@ -144,11 +146,13 @@ def test_toml_gives_back_what_a_missing_metric_does(tmp_path: Path, missing: str
     assert read.metric.missing == missing
 
 
+@few
 @given(schema=schemas())
 def test_a_dictionary_gives_back_the_schema(schema: Schema) -> None:
     assert Schema.from_dict(schema.to_dict()) == schema
 
 
+@few
 @given(schema=schemas())
 def test_a_pickled_schema_is_the_same_schema(schema: Schema) -> None:
     assert pickle.loads(pickle.dumps(schema)) == schema  # noqa: S301 (our own bytes)
@@ -171,6 +175,7 @@ def test_bins_are_half_open_and_the_last_is_closed() -> None:
     assert one({"edges": [18, 25.5, math.inf]}).values == ("[18, 25.5)", "[25.5, inf]")
 
 
+@few
 @given(edges=st.lists(st.floats(allow_nan=False), min_size=2, max_size=8, unique=True).map(sorted))
 def test_no_two_bins_have_the_same_label(edges: list[float]) -> None:
     assert len(set(one({"edges": edges}).values)) == len(edges) - 1
@@ -310,6 +315,7 @@ def test_the_same_declaration_said_otherwise_has_the_same_fingerprint() -> None:
     assert said_otherwise.sha256 == Schema.from_dict(BASE).sha256
 
 
+@few
 @given(one=schemas(), other=schemas())
 def test_schemas_are_equal_exactly_when_their_fingerprints_are(one: Schema, other: Schema) -> None:
     assert (one == other) == (one.sha256 == other.sha256)

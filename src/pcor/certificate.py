@@ -136,7 +136,7 @@ def _page(release: Release) -> str:
 <table><tr><th scope="col">attribute</th><th scope="col">values</th></tr>{_grid(release)}</table>
 <pre>{escape(certificate["where"])}</pre>
 <h2>What is promised</h2>
-<p>{escape(str(release.promise))}</p>
+<p>{escape(release.promise.claim)}</p>
 <p>Not protected:</p><ul>{unprotected}</ul>
 <h2>What was done, and its cost</h2>
 <table><tr><th scope="col">step</th><th scope="col">calls</th><th scope="col">epsilon each</th>

@@ -55,9 +55,16 @@ class Promise:
             "text": str(self),
         }
 
-    def __str__(self) -> str:
+    @property
+    def claim(self) -> str:
+        """What is protected, in two sentences."""
         return (
             f"Relaxed guarantee, {self.definition}, with epsilon = {plain(self.epsilon)}. Between "
             f"{self.neighbours}, no answer's chance differs by more than a factor "
-            f"exp({plain(self.epsilon)}). Not protected: {'; '.join(self.not_protected)}."
+            f"exp({plain(self.epsilon)})."
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [self.claim, "Not protected:", *(f"- {who}" for who in self.not_protected)]
         )

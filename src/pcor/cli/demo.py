@@ -47,7 +47,8 @@ def demo(
     say(f"  {released}\n")
     say("What was done, and its cost:")
     say("  " + released.explain().replace("\n", "\n  ") + "\n")
-    say(f"What is promised:\n  {released.promise}\n")
+    say("What is promised:")
+    say("  " + str(released.promise).replace("\n", "\n  ") + "\n")
     say("Run it again: the context may differ, because it is drawn. A release like this is charged")
     say("against a budget, and nothing but the context and public parameters leaves.")
     if write is None:
