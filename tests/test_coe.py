@@ -267,6 +267,19 @@ def test_the_whole_table_is_where_outliers_looks_by_default(
     assert pcor.outliers(table, detector=detector) == np.flatnonzero(flags).tolist()
 
 
+def test_a_record_is_no_outlier_by_the_outlying_value_of_somebody_else() -> None:
+    # Rows 30 and 31 have the same metric in different cities; each is an outlier in its own.
+    columns = {"pay": [*range(30), 10_000, 10_000, *range(30)], "city": ["a"] * 31 + ["b"] * 31}
+    schema = pcor.Schema(metric="pay", attributes={"city": ["a", "b"]})
+    table = pcor.Table(pa.table(columns), schema)
+    a, b = (pcor.Context(schema, {"city": [city]}) for city in "ab")
+    assert pcor.is_outlier(table, 30, a, "grubbs")
+    assert not pcor.is_outlier(table, 30, b, "grubbs")
+    assert pcor.outliers(table, a, "grubbs") == [30]
+    assert pcor.outliers(table, b, "grubbs") == [31]
+    assert b.mask not in [c.mask for c in pcor.matching_contexts(table, 30, "grubbs").contexts]
+
+
 # -- the shape of the answer ----------------------------------------------------------------------
 
 

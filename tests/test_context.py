@@ -13,7 +13,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pcor import Context, Schema, Table, demo
@@ -141,9 +141,10 @@ def test_the_repr_shows_the_sentence() -> None:
 def test_flipping_a_value_twice_gives_back_the_context(
     context: Context, data: st.DataObject
 ) -> None:
-    neighbour = data.draw(st.sampled_from([*context.neighbours(), context]))
-    position = (neighbour.mask ^ context.mask).bit_length() - 1
-    assert position < 0 or context.flip(position).flip(position) == context
+    free = [p for p in range(context.schema.width) if context.mask | 1 << p != context.mask]
+    assume(free)
+    position = data.draw(st.sampled_from(free))
+    assert context.flip(position).flip(position) == context
 
 
 @few
@@ -491,7 +492,7 @@ def test_each_kind_of_value_has_its_sql(declared: Any, chosen: list[Any], condit
 @given(schema=schemas())
 def test_full_attributes_say_so(schema: Schema) -> None:
     said = Context.full(schema).where().count("/* all declared values */")
-    assert said >= len(schema.attributes)
+    assert said == len(schema.attributes)
 
 
 ATTACKS = [

@@ -192,6 +192,15 @@ def test_grubbs_removes_the_upper_of_two_extremes_equally_far_first() -> None:
     assert flagged(pcor.Grubbs(min_population=3), population) == {40, -40}
 
 
+def test_which_of_two_extremes_equally_far_goes_first_can_matter() -> None:
+    # Without 24, the ends of 0, 1, 2, 3 are equally far: 3 goes, then G of 0, 1, 2 is
+    # 1 < c(3) and 0 stays. Had 0 gone first, 3 would have stayed. With one degree of freedom
+    # t = tan(pi * (1/2 - 0.99/6)), so c(3) = 2/sqrt(3) * sin(pi * 0.335) = 1.0030.
+    detector = pcor.Grubbs(alpha=0.99, min_population=3)
+    assert flagged(detector, [0, 1, 2, 3, 24]) == {3, 24}
+    assert round(critical_value(3, 0.99, "both"), 4) == 1.0030
+
+
 @pytest.mark.parametrize(("include_maximum", "expected"), [(True, {155, 200}), (False, {155})])
 def test_histogram_of_the_worked_example(include_maximum: bool, expected: set[float]) -> None:
     detector = pcor.Histogram(include_maximum=include_maximum)
@@ -360,8 +369,8 @@ def test_a_value_that_is_not_there_is_never_an_outlier(
     population: list[float], detector: Detector, value: float
 ) -> None:
     values, counts = distinct(population)
-    if value not in population:
-        assert not detector.is_outlier(values, counts, value)
+    for absent in (value, *np.nextafter(values, -math.inf), *np.nextafter(values, math.inf)):
+        assert absent in population or not detector.is_outlier(values, counts, float(absent))
     assert not detector.is_outlier(values, counts, math.nan)
     assert not detector.is_outlier(values[:0], counts[:0], value)
 
@@ -652,6 +661,12 @@ def test_a_real_pyod_estimator_is_a_detector() -> None:
 def test_equal_values_get_the_verdict_of_the_first_whatever_the_function_says() -> None:
     detector = pcor.Estimator(lambda population: np.arange(len(population)), 2.5, min_population=1)
     assert detector.flags([1, 1, 1, 1, 2]).tolist() == [False, False, False, False, True]
+
+
+def test_a_score_must_exceed_the_threshold() -> None:
+    at, below = (pcor.Estimator(lambda p: p, t, min_population=1) for t in (2.0, 1.9))
+    assert flagged(at, [1, 2]) == set()
+    assert flagged(below, [1, 2]) == {2}
 
 
 def test_an_estimator_of_the_user_is_not_changed() -> None:

@@ -221,6 +221,8 @@ def test_numpy_values_become_plain_ones(domain: Any, plain: Any) -> None:
         ([0.1, 0.5], "5e-1", 1),
         ([True, False], "FALSE", 1),
         ([True, False], 0, 1),
+        ([True, False], 0.0, 1),
+        ([True, False], 0.5, None),
         ([True, False], "no", None),
         (["7", "007"], "007", 1),
         (["7", "007"], 7, 0),
@@ -239,7 +241,9 @@ def test_each_kind_takes_its_own_spellings(domain: Any, cell: Any, expected: int
 
 
 def test_an_unknown_value_is_refused_with_the_nearest_one() -> None:
-    with pytest.raises(ContextError, match="'Otawa'; did you mean 'Ottawa'.*allowed: Ottawa, Rome"):
+    with pytest.raises(
+        ContextError, match=r"'Otawa'; did you mean 'Ottawa'.*allowed: Ottawa, Rome"
+    ):
         one(["Ottawa", "Rome"]).code("Otawa")
 
 

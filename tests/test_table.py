@@ -41,7 +41,7 @@ def counts(table: Table) -> list[int]:
     """How many rows have each value of the first attribute."""
     others = sum(table.schema.attribute_masks[1:])
     first = range(len(table.schema.attributes[0].values))
-    return table.populations([1 << place | others for place in first]).tolist()
+    return [int(n) for n in table.populations([1 << place | others for place in first])]
 
 
 def from_text(folder: Path, text: str, schema: Schema = PAY) -> Table:
@@ -277,10 +277,9 @@ def test_dropped_rows_keep_their_row_numbers() -> None:
 
 def test_outliers_are_named_by_the_row_numbers_of_the_source() -> None:
     schema = Schema(metric="pay", attributes={"job": {"values": ["CEO"], "outside": "drop"}})
-    rows = pa.table(
-        {"job": ["none", "CEO", *["CEO", "none"] * 30], "pay": [1.0, 99.0, *[1.0, 2.0] * 30]}
-    )
-    rows = rows.set_column(1, "pay", pa.array([1.0, 99.0, *([1.0, 5.0, 1.5, 5.0] * 15)]))
+    job = ["Astronaut", "CEO", *["CEO", "Astronaut"] * 30]
+    pay = [1.0, 99.0, *[1.0, 5.0, 1.5, 5.0] * 15]
+    rows = pa.table({"job": job, "pay": pay})
     assert outliers(Table(rows, schema), detector=Grubbs()) == [1]
 
 
@@ -363,7 +362,7 @@ def test_a_value_outside_the_domain_refuses_the_table() -> None:
 
 
 def test_a_missing_value_refuses_the_table() -> None:
-    with pytest.raises(DomainError, match="'job'.*outside its declared domain .or none at all"):
+    with pytest.raises(DomainError, match=r"'job'.*outside its declared domain .or none at all"):
         Table(people(job=["CEO", None, "CEO"]), PAY)
 
 
@@ -563,7 +562,7 @@ def test_a_missing_column_is_refused_with_the_nearest_name(source: str, tmp_path
 
 def test_a_file_without_a_header_is_told_which_one_it_needs(tmp_path: Path) -> None:
     with pytest.raises(
-        SourceError, match="none of the declared columns.*header with: pay, job, key"
+        SourceError, match=r"none of the declared columns.*header with: pay, job, key"
     ):
         from_text(tmp_path, "1,CEO,10\n2,Lawyer,20\n")
 
@@ -586,7 +585,7 @@ def test_a_frame_whose_columns_are_numbered_is_refused() -> None:
 
 @pytest.mark.parametrize("source", [None, 5, {"pay": [1]}, [1, 2], b"rows.csv", pd.Series([1])])
 def test_what_is_no_table_is_refused_with_what_would_be(source: Any) -> None:
-    with pytest.raises(SourceError, match="cannot read rows from a .*; give a pandas, Polars"):
+    with pytest.raises(SourceError, match=r"cannot read rows from a .*; give a pandas, Polars"):
         Table(source, PAY)
 
 
@@ -735,15 +734,11 @@ def test_any_number_of_attributes_and_values_is_counted_right(attributes: int, v
     codes = rng.integers(0, values, (200, attributes))
     domain = [f"v{v}" for v in range(values)]
     names = [f"a{a}" for a in range(attributes)]
-    schema = Schema(metric="pay", attributes={name: domain for name in names})
+    schema = Schema(metric="pay", attributes=dict.fromkeys(names, domain))
     columns = {name: np.array(domain)[codes[:, a]] for a, name in enumerate(names)}
     table = Table(pa.table(columns | {"pay": rng.random(200)}), schema)
-    # Everything but a few values of the first and the last attribute.
-    without = {names[0]: domain[: values // 2], names[-1]: domain[values // 3 :]}
-    context = Context(schema, {name: domain for name in names} | without)
-    kept = np.ones(200, dtype=bool)
-    for name, chosen in without.items():
-        kept &= np.isin(columns[name], chosen)
-    if attributes == 1:  # the second choice is the only one
-        kept = np.isin(columns[names[0]], without[names[0]])
-    assert table.populations([context.mask]).tolist() == [int(kept.sum())]
+    chosen = dict.fromkeys(names, domain) | {names[0]: domain[: values // 2]}
+    kept = codes[:, 0] < values // 2
+    expected = [200, int(kept.sum())]
+    contexts_of = (Context.full(schema), Context(schema, chosen))
+    assert table.populations([context.mask for context in contexts_of]).tolist() == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from fractions import Fraction
 from typing import Any
 
@@ -172,10 +173,11 @@ def test_a_utility_of_ones_own_scores_the_population() -> None:
     assert scores(HighEarners(), PEOPLE, [FULL.mask, OTTAWA.mask]) == [5, 1]
 
 
-def test_a_fraction_may_be_the_sensitivity() -> None:
+@pytest.mark.parametrize("sensitivity", [3, 3.0, Fraction(3)])
+def test_a_whole_sensitivity_may_be_written_as_any_number(sensitivity: Any) -> None:
     utility = HighEarners()
-    utility.sensitivity = Fraction(1, 2)  # type: ignore[assignment]
-    assert get_utility(utility).sensitivity == Fraction(1, 2)
+    utility.sensitivity = sensitivity
+    assert get_utility(utility).sensitivity == 3
 
 
 @pytest.mark.parametrize("missing", ["sensitivity", "monotonic", "score"])
@@ -187,9 +189,10 @@ def test_an_undeclared_property_is_named(missing: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "sensitivity", [0, -1, 1.0, "1", True, None, float("nan"), Fraction(-1, 2)]
+    "sensitivity",
+    [0, -1, 0.5, "1", True, None, float("nan"), float("inf"), Fraction(-1), Fraction(1, 2)],
 )
-def test_a_sensitivity_that_is_no_positive_exact_number_is_refused(sensitivity: object) -> None:
+def test_a_sensitivity_that_is_no_positive_whole_number_is_refused(sensitivity: object) -> None:
     utility = HighEarners()
     utility.sensitivity = sensitivity  # type: ignore[assignment]
     with pytest.raises(ParameterError, match="HighEarners: sensitivity must be a positive whole"):
@@ -252,16 +255,30 @@ def test_a_whole_number_of_numpy_is_a_score() -> None:
     assert scores(Returning(pa.array([7]).to_numpy()[0]), PEOPLE, [FULL.mask]) == [7]
 
 
+class Failing(HighEarners):
+    """A utility whose error quotes the rows."""
+
+    def score(self, population: Population) -> int:
+        raise ValueError(f"cannot score {population.metric.tolist()}")
+
+
+def test_the_error_of_a_utility_that_fails_is_named_and_not_quoted() -> None:
+    with pytest.raises(ParameterError) as refused:
+        scores(Failing(), PEOPLE, [FULL.mask])
+    printed = "".join(traceback.format_exception(refused.value))
+    assert ("Failing failed with a ValueError" in printed, "390000" in printed) == (True, False)
+
+
 # -- descriptions and reprs -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("utility", "described"),
     [
-        (PopulationSize(), {"name": "population", "sensitivity": 1, "monotonic": True}),
+        (PopulationSize(), {"name": "population", "sensitivity": "1", "monotonic": True}),
         (
             Overlap(OTTAWA),
-            {"name": "overlap", "with": str(OTTAWA), "sensitivity": 1, "monotonic": True},
+            {"name": "overlap", "with": str(OTTAWA), "sensitivity": "1", "monotonic": True},
         ),
         (HighEarners(), {"name": "HighEarners", "sensitivity": "1", "monotonic": True}),
     ],

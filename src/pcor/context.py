@@ -272,6 +272,8 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|;|[^\s;"]+')
 def _clauses(schema: Schema, text: str) -> Iterator[tuple[str, list[Value]]]:
     """Split a sentence into its attributes and values, minding quotes."""
     tokens = _TOKEN.findall(text)
+    if _TOKEN.sub("", text).strip():
+        raise ContextError("a quoted text in the context is not closed")
     while tokens:
         stop = tokens.index(";") if ";" in tokens else len(tokens)
         clause, tokens = tokens[:stop], tokens[stop + 1 :]
@@ -322,8 +324,10 @@ def _text(tokens: Sequence[str]) -> str:
 def _json_values(text: str) -> dict[str, Any]:
     try:
         values: dict[str, Any] = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ContextError(f"the context is not well-formed JSON: {error.msg}") from None
+    except (ValueError, RecursionError):
+        raise ContextError(
+            'the context is not well-formed JSON such as {"job": ["CEO"], "city": ["Ottawa"]}'
+        ) from None
     return values
 
 

@@ -338,7 +338,8 @@ def _canonical(kind: str, value: object) -> Value | None:
     if kind in ("text", "bins"):
         return str(value)
     if kind == "boolean":
-        spoken = {"true": True, "false": False, "1": True, "0": False}
+        # "1.0": a column of 0 and 1 is one of floats where some are missing.
+        spoken = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
         return spoken.get(str(value).strip().lower())
     if isinstance(value, bool):
         return None

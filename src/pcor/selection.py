@@ -58,7 +58,7 @@ def scale_for(eta: Fraction) -> float:
     except OverflowError:
         scale = math.inf
     if not 1e-300 < scale < 1e300:
-        raise ParameterError("epsilon is too small or too large to draw with")
+        raise ParameterError("epsilon is too small or too large to draw with; try 0.01 to 10")
     while 1 / Fraction(scale) > eta:
         scale = math.nextafter(scale, math.inf)
     return scale

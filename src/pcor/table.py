@@ -28,9 +28,12 @@ from pcor.sources.encoding import Rows, encode
 BATCH = 1024
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Record:
-    """The queried record, V in the paper. It is public: the owner is allowed to report it."""
+    """The queried record, V in the paper. It is public: the owner is allowed to report it.
+
+    Any row can be looked up as one, though, so its repr shows nothing.
+    """
 
     key: int | str
     value: float

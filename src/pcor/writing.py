@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pcor.errors import PcorError
@@ -20,6 +20,19 @@ class WriteError(PcorError):
     kind = "write"
 
 
+def check_target(path: Path, endings: Sequence[str] = ()) -> None:
+    """Refuse at once an ``--out`` that could only fail after the work is done."""
+    shown = f"--out {str(path)!r}"
+    if endings and path.suffix.lower() not in endings:
+        raise WriteError(f"{shown} must end in {' or '.join(endings)}")
+    if not path.parent.is_dir():
+        raise WriteError(f"{shown}: there is no folder {str(path.parent)!r}; make it first")
+    if path.is_dir():
+        raise WriteError(f"{shown} is a folder; name a file")
+    if not os.access(path.parent, os.W_OK):
+        raise WriteError(f"{shown}: this user may not write into {str(path.parent)!r}")
+
+
 def write_whole(path: str | Path, write: Callable[[Path], None]) -> None:
     """Call ``write`` with a temporary path and move the result to ``path``."""
     target = Path(path)
@@ -29,9 +42,9 @@ def write_whole(path: str | Path, write: Callable[[Path], None]) -> None:
         )
     except OSError:
         raise WriteError(f"cannot write {str(target)!r}: no such folder, or not allowed") from None
-    os.close(handle)
     part = Path(name)
     try:
+        os.close(handle)
         write(part)
         # mkstemp is for the owner's eyes only; give the file what a plain open() would have.
         mask = os.umask(0)

@@ -2,14 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from pcor.cli import demo, doctor, owner, releasing, schema
+from pcor.cli.output import say_json
+
+
+class Commands(TyperGroup):
+    """Also say a misspelt command line as JSON, where JSON was asked for."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run; what typer itself refuses never reaches a command's own guard."""
+        words = list(sys.argv[1:] if args is None else args)
+        if not standalone_mode or "--json" not in words:
+            return super().main(
+                words, prog_name, complete_var, standalone_mode, windows_expand_args, **extra
+            )
+        try:
+            done = super().main(words, prog_name, complete_var, False, windows_expand_args, **extra)
+        except Exception as error:
+            # Typer's refusals can show themselves; their base class is not one of its public names.
+            if not hasattr(error, "show") or not hasattr(error, "format_message"):
+                raise
+            error.show()
+            say_json({"ok": False, "error": error.format_message(), "kind": "usage"})
+            sys.exit(2)
+        sys.exit(done)
+
 
 app = typer.Typer(
     name="pcor",
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,  # a traceback can hold private rows

@@ -7,6 +7,10 @@ from typing import Annotated
 
 import typer
 
+from pcor.context import Context
+from pcor.errors import ContextError
+from pcor.schema import Schema
+
 File = Annotated[Path, typer.Argument(help="The table: a CSV or Parquet file.", metavar="FILE")]
 SchemaFile = Annotated[
     Path, typer.Option("--schema", help="The schema file (TOML) that declares the domains.")
@@ -55,3 +59,11 @@ Selection = Annotated[
     typer.Option("--selection", help="The final draw: exponential or permute_and_flip."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+
+
+def context(schema: Schema, flag: str, text: str) -> Context:
+    """Read the context that a flag gives; a refusal names the flag."""
+    try:
+        return Context.parse(schema, text)
+    except ContextError as error:
+        raise ContextError(f"{flag}: {error}") from None

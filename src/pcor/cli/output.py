@@ -49,7 +49,7 @@ def guarded(command: Command) -> Command:
         except PcorError as error:
             _fail(str(error), error.kind, error.exit_code, as_json=kwargs.get("as_json", False))
         except KeyboardInterrupt:
-            tell("pcor: interrupted; nothing was written")
+            tell("pcor: interrupted; no file was left half-written")
             raise typer.Exit(130) from None
         except (typer.Exit, typer.Abort):
             raise

@@ -16,7 +16,7 @@ from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, te
 from pcor.context import Context
 from pcor.schema import Schema
 from pcor.validity import ENUMERATION_LIMIT
-from pcor.writing import WriteError, write_whole
+from pcor.writing import check_target, write_whole
 
 SHOWN = 20
 
@@ -50,8 +50,9 @@ def contexts(
         key=lambda pair: (-pair[0], pair[1].bits),
     )
     rows = [{"bits": c.bits, "population": n, "context": str(c)} for n, c in largest_first]
+    columns = pa.schema({"bits": pa.string(), "population": pa.int64(), "context": pa.string()})
     title = f"{len(rows):,} contexts in which record {record} is an outlier"
-    _report(title, {"record": record, "contexts": rows}, rows, out, as_json=as_json)
+    _report(title, {"record": record, "contexts": rows}, rows, columns, out, as_json=as_json)
 
 
 @guarded
@@ -72,28 +73,38 @@ def outliers(
     """
     _check_out(out)
     declared = Schema.from_file(schema)
-    where = Context.full(declared) if context is None else Context.parse(declared, context)
+    where = (
+        Context.full(declared)
+        if context is None
+        else options.context(declared, "--context", context)
+    )
     found = pcor.outliers(pcor.Table(file, declared), where, detector)
     rows = [{"record": key} for key in found]
+    # Ids such as 17 and "17b" side by side: a file's column holds one kind, so all become text.
+    whole = all(isinstance(key, int) for key in found)
+    columns = pa.schema({"record": pa.int64() if whole else pa.string()})
     title = f"{len(rows):,} outliers among rows where {where}"
-    _report(title, {"context": where.values, "outliers": found}, rows, out, as_json=as_json)
+    _report(
+        title, {"context": where.values, "outliers": found}, rows, columns, out, as_json=as_json
+    )
 
 
 def _check_out(out: Path | None) -> None:
-    if out is not None and out.suffix.lower() not in (".parquet", ".csv", ".json"):
-        raise WriteError(f"--out {str(out)!r} must end in .parquet, .csv or .json")
+    if out is not None:
+        check_target(out, (".parquet", ".csv", ".json"))
 
 
 def _report(
     title: str,
     content: dict[str, Any],
     rows: list[dict[str, Any]],
+    columns: pa.Schema,
     out: Path | None,
     *,
     as_json: bool,
 ) -> None:
     if out is not None:
-        _write(out, rows)
+        _write(out, rows, columns)
         tell(f"{OWNER_ONLY} Written to {out}")
     if as_json:
         say_json({"owner_only": OWNER_ONLY, **content})
@@ -106,15 +117,19 @@ def _report(
         say(f"  ... and {len(rows) - SHOWN:,} more; --out FILE writes all of them")
 
 
-def _write(out: Path, rows: list[dict[str, Any]]) -> None:
+def _write(out: Path, rows: list[dict[str, Any]], columns: pa.Schema) -> None:
     def write(part: Path) -> None:
         if out.suffix.lower() == ".json":
             part.write_text(json.dumps(rows, ensure_ascii=False, indent=1), encoding="utf-8")
             return
-        table = pa.Table.from_pylist(rows)
+        table = pa.table({c.name: _column(c, [row[c.name] for row in rows]) for c in columns})
         if out.suffix.lower() == ".csv":
             csv.write_csv(table, part)
         else:
             parquet.write_table(table, part)
 
     write_whole(out, write)
+
+
+def _column(field: pa.Field, cells: list[Any]) -> pa.Array:
+    return pa.array([str(c) for c in cells] if field.type == pa.string() else cells, field.type)

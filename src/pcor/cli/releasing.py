@@ -10,10 +10,9 @@ import typer
 import pcor
 from pcor.cli import options
 from pcor.cli.output import guarded, say, say_json, tell
-from pcor.context import Context
 from pcor.errors import ParameterError, SourceError
 from pcor.schema import Schema
-from pcor.writing import WriteError
+from pcor.writing import check_target
 
 
 def _request(
@@ -24,10 +23,10 @@ def _request(
         raise ParameterError("--overlap-with goes with --utility overlap")
     wanted: object = utility
     if overlap_with is not None:
-        wanted = pcor.Overlap(Context.parse(schema, overlap_with))
+        wanted = pcor.Overlap(options.context(schema, "--overlap-with", overlap_with))
     return {
         "utility": wanted,
-        "start": None if start is None else Context.parse(schema, start),
+        "start": None if start is None else options.context(schema, "--start", start),
     }
 
 
@@ -100,21 +99,20 @@ def release(
     pcor release claims.csv --schema claims.toml --record 17 --epsilon 0.2 --out certificate.html
     """
     if out is not None:
-        _check_out(out)
+        check_target(out, (".json", ".html", ".htm"))
     declared = Schema.from_file(schema)
-    request = _request(declared, utility, overlap_with, start)
-    released = pcor.release(
-        pcor.Table(file, declared),
-        record,
-        epsilon,
-        detector,
-        search,
-        samples=samples,
-        accounting=accounting,
-        selection=selection,
-        chooser=None if seed is None else pcor.testing.seeded(seed),
-        **request,
-    )
+    request: dict[str, Any] = {
+        "epsilon": epsilon,
+        "detector": detector,
+        "search": search,
+        "samples": samples,
+        "accounting": accounting,
+        "selection": selection,
+        **_request(declared, utility, overlap_with, start),
+    }
+    pcor.plan(declared, **request)  # what can be refused without the rows is, before they are read
+    chooser = None if seed is None else pcor.testing.seeded(seed)
+    released = pcor.release(pcor.Table(file, declared), record, chooser=chooser, **request)
     if out is not None:
         released.save(out)
         tell(f"certificate written to {out}")
@@ -125,11 +123,3 @@ def release(
     say(f"SQL: WHERE {released.context.where()}\n")
     say(f"What was done, and its cost:\n{released.explain()}\n")
     say(str(released.promise))
-
-
-def _check_out(path: Path) -> None:
-    """Refuse before anything is spent what could only fail after the draw."""
-    if path.suffix.lower() not in (".json", ".html", ".htm"):
-        raise WriteError(f"--out {str(path)!r} must end in .json or .html")
-    if not path.parent.is_dir():
-        raise WriteError(f"--out {str(path)!r}: there is no folder {str(path.parent)!r}")

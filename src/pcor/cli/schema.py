@@ -11,7 +11,7 @@ from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, say, say_json, tell
 from pcor.schema import Schema
 from pcor.sources.fitting import draft, misfits
-from pcor.writing import WriteError, write_text
+from pcor.writing import WriteError, check_target, write_text
 
 app = typer.Typer(
     help="Draft a schema, or check that a table fits one.",
@@ -33,17 +33,22 @@ def init(
         "schema.toml"
     ),
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Draft a schema file from a table; every value read off the data is marked for review.
 
     Example: pcor schema init claims.csv --metric amount --attributes region,product
     """
+    check_target(out)
     if out.exists() and not force:
         raise WriteError(f"{str(out)!r} exists; give another --out, or --force to replace it")
     names = [name.strip() for name in attributes.split(",") if name.strip()]
     text = draft(file, metric=metric, attributes=names, id_column=id_column)
     write_text(out, text)
     marked = text.count("# REVIEW:")
+    if as_json:
+        say_json({"schema": str(out), "to_review": marked})
+        return
     say(f"drafted {out}: {marked} lines are marked REVIEW because they were read off the data.")
     say("A domain is public: it must say what could occur. Go through them before you release.")
 

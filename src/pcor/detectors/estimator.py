@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -73,7 +74,7 @@ class Estimator(Detector):
         """Score the whole population and keep the first answer of each distinct value."""
         population = np.repeat(values, counts)
         first = np.cumsum(counts) - counts
-        answers = np.asarray(self._answers(population))
+        answers = self._guarded_answers(population)
         if answers.shape != population.shape:
             raise ParameterError(f"{self._label} must return one answer per row")
         if answers.dtype == bool:
@@ -83,6 +84,20 @@ class Estimator(Detector):
             raise ParameterError(f"{self._label} returns scores, so Estimator needs a threshold")
         flagged: Verdicts = answers[first] > self.threshold
         return flagged
+
+    def _guarded_answers(self, population: Values) -> NDArray[Any]:
+        """Call the user's code; what it says when it warns or fails can hold private rows."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return np.asarray(self._answers(population))
+        except ParameterError:
+            raise
+        except Exception as error:
+            raise ParameterError(
+                f"{self._label} failed with a {type(error).__name__}; try it on a table that is "
+                "not private"
+            ) from None
 
     def _answers(self, population: Values) -> NDArray[Any]:
         if not hasattr(self.rule, "fit"):

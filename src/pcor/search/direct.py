@@ -34,8 +34,8 @@ class Direct(Search):
         if size > self.limit:
             raise TooLarge(
                 f"search 'direct' would enumerate {size:,} contexts, more than its limit of "
-                f"{self.limit:,}; use search='breadth_first', or raise Direct(limit=...) if you "
-                "have the time"
+                f"{self.limit:,}; use search 'breadth_first', or in Python raise "
+                "Direct(limit=...) if you have the time"
             )
 
     def explore(self, explorer: Explorer) -> list[int]:

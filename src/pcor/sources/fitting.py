@@ -7,8 +7,12 @@ not fit a schema, values and counts included.
 
 from __future__ import annotations
 
+import contextlib
+import math
+import re
 from collections import Counter
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +22,7 @@ import pyarrow as pa
 from pcor.errors import MetricError, SourceError
 from pcor.schema import Attribute, Metric, Schema, Value, toml_value
 from pcor.sources.columns import column_names, read_columns
-from pcor.sources.encoding import LARGEST_METRIC, encode_attribute, numbers
+from pcor.sources.encoding import LARGEST_METRIC, encode, encode_attribute, numbers
 
 REVIEW = "# REVIEW: read off the data"
 
@@ -45,7 +49,8 @@ class Misfit:
 
     def __str__(self) -> str:
         shown = f", for example {', '.join(self.examples)}" if self.examples else ""
-        return f"column {self.column!r}: {self.problem} in {self.rows:,} rows{shown}"
+        where = f" in {self.rows:,} row{'s' if self.rows > 1 else ''}" if self.rows else ""
+        return f"column {self.column!r}: {self.problem}{where}{shown}"
 
 
 def draft(
@@ -60,6 +65,9 @@ def draft(
     if not attributes:
         raise SourceError("name at least one attribute (--attributes a,b,c)")
     wanted = [metric, *attributes, *([id_column] if id_column is not None else [])]
+    for column in wanted:
+        if wanted.count(column) > 1:
+            raise SourceError(f"column {column!r} is named twice; each column has one role")
     columns = read_columns(source, wanted)
     numbers(columns[metric], Metric(metric))  # refuses a metric that is not numeric
     dataset = name or (Path(source).stem if isinstance(source, str | Path) else "dataset")
@@ -67,7 +75,11 @@ def draft(
     lines += [f"id = {toml_value(id_column)}"] if id_column is not None else []
     lines += ["", "[metric]", f"column = {toml_value(metric)}"]
     for attribute in attributes:
-        lines += ["", f"[attributes.{toml_value(attribute)}]", *_domain(columns[attribute])]
+        lines += [
+            "",
+            f"[attributes.{toml_value(attribute)}]",
+            *_domain(columns[attribute], attribute),
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -77,6 +89,8 @@ def misfits(source: Any, schema: Schema) -> list[Misfit]:
     missing = [
         Misfit(c, "the table has no such column", 0) for c in schema.columns if c not in present
     ]
+    if len(missing) == len(schema.columns):
+        return missing
     columns = read_columns(source, [c for c in schema.columns if c in present])
     found = missing
     if schema.metric.column in present:
@@ -86,43 +100,71 @@ def misfits(source: Any, schema: Schema) -> list[Misfit]:
             found += _attribute_misfits(columns[attribute.name], attribute)
     if schema.id is not None and schema.id in present:
         found += _id_misfits(columns[schema.id].to_pylist(), schema.id)
-    return found
+    return found or _nothing_left(columns, schema)
 
 
-def _domain(column: Any) -> list[str]:
-    values = _natural(column)
+def _domain(column: Any, name: str) -> list[str]:
+    values = _natural(column, name)
     numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-    if numeric and len(values) > MOST_VALUES:
-        low, high = float(min(values)), float(max(values))
-        edges = [float(f"{edge:.3g}") for edge in np.linspace(low, high, _BINS + 1)]
-        edges = sorted({min(edges[0], low), *edges[1:-1], max(edges[-1], high)})
+    if numeric and (len(values) > MOST_VALUES or math.inf in values or -math.inf in values):
+        edges = _edges([float(v) for v in values])
         return ["edges = [", *(f"  {toml_value(edge)},  {REVIEW}" for edge in edges), "]"]
     return ["values = [", *(f"  {toml_value(value)},  {REVIEW}" for value in values), "]"]
 
 
-def _natural(column: Any) -> list[Value]:
+def _edges(values: list[float]) -> list[float]:
+    """Return edges of about equal bins that cover all values, the inner ones rounded."""
+    finite = [v for v in values if math.isfinite(v)]
+    edges = {v for v in (min(values), max(values)) if math.isinf(v)} | {*finite[:1], *finite[-1:]}
+    if len(finite) > 1:
+        low, high = finite[0], finite[-1]
+        # Halved, so that no range overflows; to two digits of the range, not of the numbers.
+        digits = 1 - math.floor(math.log10(high / 2 - low / 2 or 1))
+        inner = [low + (high / _BINS - low / _BINS) * place for place in range(1, _BINS)]
+        edges |= {rounded for edge in inner if low < (rounded := round(edge, digits)) < high}
+    return sorted(edges) if len(edges) > 1 else [-math.inf, math.inf]
+
+
+def _natural(column: Any, name: str) -> list[Value]:
     """Return the distinct values in order, as numbers where every one of them is a number."""
-    found = {v for v in column.unique().to_pylist() if v is not None and v == v}
+    try:
+        found = {v for v in column.unique().to_pylist() if v is not None and v == v}
+    except (pa.ArrowException, TypeError):
+        raise SourceError(
+            f"attribute {name!r}: its column does not hold single values; leave it out"
+        ) from None
     if not found:
-        raise SourceError("an attribute's column has no values at all; leave it out")
+        raise SourceError(f"attribute {name!r}: its column has no values at all; leave it out")
     if all(isinstance(v, bool) for v in found):
         return sorted(found)
     for kind in (int, float):
-        try:
-            read = {kind(v) for v in found if not isinstance(v, bool)}
-            if len(read) == len(found) and all(float(v) == kind(v) for v in found):
-                return sorted(read)
-        except (TypeError, ValueError, OverflowError):
-            continue
-    return sorted(str(v) for v in found)
+        read = {n for v in found if (n := _number(kind, v)) is not None}
+        if len(read) == len(found):
+            return sorted(read)
+    return sorted({str(v) for v in found})
+
+
+_WRITTEN = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?", re.ASCII)
+
+
+def _number(kind: type[int] | type[float], value: object) -> int | float | None:
+    """Return a number, or a text that is written like one, as this kind; "007" is a name."""
+    if isinstance(value, str | Decimal):
+        value = str(value)
+        with contextlib.suppress(ValueError):
+            number = kind(value) if _WRITTEN.fullmatch(value) else None
+            return number if number is not None and abs(number) < math.inf else None
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        with contextlib.suppress(OverflowError):
+            return kind(value) if kind(value) == value else None
+    return None
 
 
 def _metric_misfits(column: Any, metric: Metric) -> list[Misfit]:
     try:
         values = numbers(column, metric)
     except MetricError:
-        bad = [str(v) for v in column.to_pylist() if v is not None and not _is_number(v)]
-        return [Misfit(metric.column, "not a number", len(bad), _examples(bad))]
+        return [_not_numbers(column, metric.column)]
     missing = int(np.isnan(values).sum())
     huge = int((np.abs(values) > LARGEST_METRIC).sum())
     found = []
@@ -137,8 +179,9 @@ def _attribute_misfits(column: Any, attribute: Attribute) -> list[Misfit]:
     try:
         codes = encode_attribute(column, attribute)
     except SourceError:
-        bad = [str(v) for v in column.to_pylist() if v is not None and not _is_number(v)]
-        return [Misfit(attribute.name, "not a number", len(bad), _examples(bad))]
+        if attribute.edges is not None:
+            return [_not_numbers(column, attribute.name)]
+        return [Misfit(attribute.name, "not a single value", len(column))]
     outside = codes < 0
     if attribute.outside != "error" or not outside.any():
         return []
@@ -166,9 +209,27 @@ def _examples(values: list[str]) -> tuple[str, ...]:
     return tuple(f"{value!r} ({count:,})" for value, count in Counter(values).most_common(5))
 
 
-def _is_number(value: object) -> bool:
+def _not_numbers(column: Any, name: str) -> Misfit:
+    cells = [v for v in column.to_pylist() if v is not None]
+    # Only text can hold numbers beside what is not one; another type is wrong in every row.
+    fine = {v for v in {c for c in cells if isinstance(c, str)} if _is_number(v)}
+    bad = [str(c) for c in cells if not (isinstance(c, str) and c in fine)]
+    return Misfit(name, "not a number", len(bad), _examples(bad))
+
+
+def _is_number(text: str) -> bool:
+    """Tell whether the encoding reads a text as a number; a blank one is missing, not wrong."""
     try:
-        float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+        return not text.strip() or pa.scalar(text.strip()).cast(pa.float64()).is_valid
+    except pa.ArrowException:
         return False
-    return not isinstance(value, bool)
+
+
+def _nothing_left(columns: pa.Table, schema: Schema) -> list[Misfit]:
+    """Say so where each row may be left out and all of them are."""
+    try:
+        encode(columns, schema)
+    except SourceError:
+        problem = "no row is left: the table is empty, or the schema drops every row"
+        return [Misfit(schema.metric.column, problem, columns.num_rows)]
+    return []

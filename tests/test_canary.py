@@ -1,0 +1,651 @@
+"""Nothing private shows: not in a release, an error, a log line, a repr or the certificate.
+
+The table is made so that everything private in it can be recognised: metric values with seven
+digits, ids and undeclared values of their own spelling, and cells so large that every population,
+the number of rows and the number of valid contexts have at least four digits. ``leaks`` reads any
+text for them. The last part lets a leak happen on purpose and sees ``leaks`` find it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import pickle
+import pickletools
+import re
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+from pyarrow import csv, parquet
+from sklearn.neighbors import LocalOutlierFactor
+from typer.testing import CliRunner
+
+import pcor
+from pcor.cli import app
+from pcor.sources.encoding import Rows
+from pcor.table import Record
+from pcor.utility import Population
+from pcor.validity import Validity
+
+V = "V-one"
+OTHER = "ZZ-ID-31"
+UNDECLARED = "ZZ-CANARY-7"
+# None of these may be part of any text; whole numbers are looked for by their digits.
+SPELLINGS = ("ZZ-ID", "ZZ-CANARY", "ZZ-NOTE")
+
+SITES = [f"site {letter}" for letter in "ABCDEFGHIJ"]
+KINDS = ["blue", "green", "red"]
+SCHEMA = pcor.Schema(
+    metric="amount",
+    attributes={
+        "site": {"values": SITES, "outside": "drop"},
+        "kind": {"values": KINDS, "outside": "drop"},
+    },
+    id="key",
+    name="canaries",
+)
+START = pcor.Context(SCHEMA, {"site": SITES[:1], "kind": KINDS[:1]})
+EPSILON = 0.2
+
+# Sizes of cells: even, and V's own is large. A context's mask has V's bits and is odd or smaller,
+# so that no count can be taken for the mask of the context that is drawn.
+CELL, OUTSIDE = 1_238, 1_130
+
+
+def columns() -> dict[str, list[Any]]:
+    """Return a table with V, tens of thousands of others, and rows that do not fit the schema."""
+    table: dict[str, list[Any]] = {name: [] for name in ("key", "site", "kind", "amount", "note")}
+
+    def add(key: str, site: str, kind: str, amount: float) -> None:
+        cells = (key, site, kind, amount, f"ZZ-NOTE {key}")
+        for name, cell in zip(table, cells, strict=True):
+            table[name].append(cell)
+
+    add(V, SITES[0], KINDS[0], 9_000_000.0)
+    for place, (site, kind) in enumerate((s, k) for s in SITES for k in KINDS):
+        for number in range(9_237 if place == 0 else CELL + 132 * (place - 1)):
+            # Few distinct values, each with a fraction of its own: 7134459.25, 7134488.25, ...
+            amount = 7_134_459.25 + 29 * (number % 19) + 1_009 * (place % 5)
+            if (site, kind) == (SITES[-1], KINDS[-1]):  # among these V is nothing special
+                amount = 8_990_013.75 + 7 * number
+            add(f"ZZ-ID-{len(table['key'])}", site, kind, amount)
+    for number in range(OUTSIDE):
+        add(f"ZZ-ID-out-{number}", UNDECLARED, KINDS[0], 8_161_733.75)
+    return table
+
+
+def callable_rule(population: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Call outliers what lies far from the median with few others."""
+    far: NDArray[np.bool_] = np.abs(population - np.median(population)) > 1_000_000
+    few: NDArray[np.bool_] = far & (far.sum() <= 10)
+    return few
+
+
+DETECTORS: dict[str, pcor.Detector] = {
+    "lof": pcor.LOF(),
+    "grubbs": pcor.Grubbs(tail="upper"),
+    "histogram": pcor.Histogram(),
+    "function": pcor.Estimator(callable_rule),
+}
+SEARCHES: dict[str, pcor.Search] = {
+    "direct": pcor.Direct(),
+    "uniform": pcor.Uniform(samples=5),
+    "random_walk": pcor.RandomWalk(samples=5),
+    "depth_first": pcor.DepthFirst(samples=5),
+    "breadth_first": pcor.BreadthFirst(samples=5),
+}
+
+
+class World(NamedTuple):
+    """The table and all that must not leave it."""
+
+    source: pa.Table
+    table: pcor.Table
+    forbidden: frozenset[int]
+
+    def release(self, **how: Any) -> pcor.Release:
+        options: dict[str, Any] = {"epsilon": EPSILON, "detector": "grubbs"} | how
+        return pcor.release(self.table, V, **options)
+
+
+@cache
+def world() -> World:
+    source = pa.table(columns())
+    table = pcor.Table(source, SCHEMA)
+    space = table.record(V).space
+    counts = {source.num_rows, source.num_rows - OUTSIDE, OUTSIDE}
+    counts |= {*table.populations([*space.masks()]).tolist(), *table._cell_counts.tolist()}
+    for detector in DETECTORS.values():
+        found = pcor.matching_contexts(table, V, detector)
+        # Neither none nor all of the space, whose size is public.
+        assert 1000 <= len(found) < space.size
+        counts |= {len(found)}
+    others = {int(amount) for amount in source["amount"].to_pylist()[1:]}
+    forbidden = frozenset(int(number) for number in counts | others)
+    # What is looked for must not be public by chance: parameters of searches and detectors.
+    assert min(forbidden) >= 1000
+    assert not forbidden & {space.size, 100_000, 1 << 16, 1 << 12, 9_000_000}
+    assert not forbidden & {*space.masks(), *SCHEMA.attribute_masks}
+    return World(source, table, forbidden)
+
+
+# -- what is looked for, and where ----------------------------------------------------------------
+
+# Long strings of digits that are public: fingerprints, the bits of a context, the page's colours.
+_PUBLIC = re.compile(r"\b[0-9a-f]{64}\b|<style>.*?</style>|\b[01]{13}\b", re.DOTALL)
+_NUMBER = re.compile(r"\d(?:[\d,_]*\d)?")
+
+
+def leaks(text: str) -> set[str]:
+    """Return what a text gives away: canaries by their spelling, numbers by their digits."""
+    found = {spelling for spelling in SPELLINGS if spelling in text}
+    for digits in _NUMBER.findall(_PUBLIC.sub(" ", text)):
+        for number in (digits, *re.split("[,_]", digits)):
+            whole = re.sub("[,_]", "", number)
+            found |= {number} if int(whole) in world().forbidden else set()
+    return found
+
+
+def pickled(thing: object) -> str:
+    """Return all numbers and texts in an object's pickle, without the pickle's own numbers."""
+    own = ("PROTO", "FRAME", "PUT", "BINPUT", "LONG_BINPUT", "GET", "BINGET", "LONG_BINGET")
+    parts = [(code.name, part) for code, part, _ in pickletools.genops(pickle.dumps(thing))]
+    return "\n".join(str(part) for name, part in parts if name not in own)
+
+
+PRIVATE = (pcor.Table, Rows, Record, Validity, Population, pcor.MatchingContexts, np.ndarray)
+PRIVATE_MODULES = ("pyarrow", "numpy", "polars", "pandas")
+
+
+def reachable(thing: object) -> Iterator[object]:
+    """Yield every object that can be reached through attributes and containers."""
+    seen: dict[int, object] = {}
+    waiting = [thing]
+    while waiting:
+        thing = waiting.pop()
+        if id(thing) in seen or isinstance(thing, type):
+            continue
+        seen[id(thing)] = thing
+        yield thing
+        waiting += _parts(thing)
+
+
+def _parts(thing: object) -> list[object]:
+    parts: list[object] = [*vars(thing).values()] if hasattr(thing, "__dict__") else []
+    for kind in type(thing).__mro__:
+        slots = getattr(kind, "__slots__", ())
+        names = [slots] if isinstance(slots, str) else slots
+        parts += [getattr(thing, name) for name in names if hasattr(thing, name)]
+    if isinstance(thing, dict):
+        parts += [*thing.keys(), *thing.values()]
+    elif isinstance(thing, list | tuple | set | frozenset):
+        parts += [*thing]
+    if callable(thing):
+        parts += [cell.cell_contents for cell in getattr(thing, "__closure__", None) or ()]
+        parts += [getattr(thing, "__self__", None)]
+    return parts
+
+
+def private_things(thing: object) -> list[object]:
+    """Return what can be reached from an object and holds rows, counts or verdicts."""
+    return [
+        part
+        for part in reachable(thing)
+        if isinstance(part, PRIVATE)
+        or type(part).__module__.split(".")[0] in PRIVATE_MODULES
+        or leaks(str(part) if isinstance(part, int | float | str) else "")
+    ]
+
+
+@pytest.fixture
+def listening(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], str]]:
+    """Collect every log line and warning of a test."""
+    with warnings.catch_warnings(record=True) as warned, caplog.at_level(logging.DEBUG):
+        warnings.simplefilter("always")
+        yield lambda: "\n".join([caplog.text, *(str(warning.message) for warning in warned)])
+
+
+# -- a release ------------------------------------------------------------------------------------
+
+
+def everything_of(released: pcor.Release) -> dict[str, str]:
+    """Return every way in which a release can be looked at."""
+    return {
+        "str": str(released),
+        "repr": repr(released),
+        "dict": str(released.to_dict()),
+        "json": released.to_json(),
+        "html": released.to_html(),
+        "explain": released.explain(),
+        "promise": f"{released.promise} {released.promise!r}",
+        "plan": f"{released.plan} {released.plan!r}",
+        "context": f"{released.context} {released.context!r} {released.context.where()}",
+        "fields": str([getattr(released, f.name) for f in dataclasses.fields(released)]),
+    }
+
+
+@pytest.mark.parametrize("detector", DETECTORS)
+@pytest.mark.parametrize("search", SEARCHES)
+def test_no_search_and_no_detector_lets_anything_out(
+    search: str, detector: str, listening: Callable[[], str]
+) -> None:
+    released = world().release(search=SEARCHES[search], detector=DETECTORS[detector])
+    assert {
+        view: leaks(text) for view, text in everything_of(released).items() if leaks(text)
+    } == {}
+    assert private_things(released) == []
+    assert leaks(pickled(released)) == set()
+    assert leaks(listening()) == set()
+
+
+class Talkative:
+    """An estimator that says how many rows it has, as scikit-learn's LocalOutlierFactor does."""
+
+    def fit(self, column: NDArray[np.float64]) -> None:
+        size = len(column)
+        warnings.warn(f"n_neighbors is greater than the number of samples ({size})", stacklevel=2)
+
+    def score_samples(self, column: NDArray[np.float64]) -> NDArray[np.float64]:
+        scores: NDArray[np.float64] = -np.abs(column - np.median(column)).ravel()
+        return scores
+
+
+ESTIMATORS = {
+    "scikit-learn": pcor.Estimator(LocalOutlierFactor(n_neighbors=20), threshold=1.5),
+    "talkative": pcor.Estimator(Talkative(), threshold=1_000_000),
+}
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_no_estimator_lets_anything_out(estimator: str, listening: Callable[[], str]) -> None:
+    """Whatever the estimator of somebody else says while it works."""
+    how = {"search": "random_walk", "start": START, "samples": 2}
+    released = world().release(detector=ESTIMATORS[estimator], **how)
+    assert {
+        view: leaks(text) for view, text in everything_of(released).items() if leaks(text)
+    } == {}
+    assert private_things(released) == []
+    assert leaks(pickled(released)) == set()
+    assert leaks(listening()) == set()
+
+
+@pytest.mark.parametrize("accounting", ["tight", "paper"])
+@pytest.mark.parametrize("selection", ["exponential", "permute_and_flip"])
+@pytest.mark.parametrize("utility", ["population", pcor.Overlap(START)], ids=["size", "overlap"])
+def test_no_utility_accounting_or_selection_lets_anything_out(
+    utility: object, accounting: str, selection: str, listening: Callable[[], str]
+) -> None:
+    how = {"utility": utility, "accounting": accounting, "selection": selection}
+    released = world().release(search="random_walk", samples=3, start=START, **how)
+    assert {
+        view: leaks(text) for view, text in everything_of(released).items() if leaks(text)
+    } == {}
+    assert private_things(released) == []
+    assert leaks(pickled(released)) == set()
+    assert leaks(listening()) == set()
+
+
+@pytest.mark.parametrize("ending", ["json", "html"])
+def test_a_saved_certificate_holds_nothing_private(ending: str, tmp_path: Path) -> None:
+    released = world().release(search="random_walk", samples=3, start=START)
+    released.save(tmp_path / f"certificate.{ending}")
+    assert leaks((tmp_path / f"certificate.{ending}").read_text(encoding="utf-8")) == set()
+
+
+# -- what else can be printed ---------------------------------------------------------------------
+
+
+def printed() -> dict[str, object]:
+    table = world().table
+    record = table.record(V)
+    budget = pcor.Budget(1)
+    world().release(search="random_walk", samples=2, start=START, budget=budget)
+    return {
+        "table": table,
+        "rows": table._rows,
+        "the record of another": table.record(OTHER),
+        "matching contexts": pcor.matching_contexts(table, V, "grubbs"),
+        "validity": Validity(table, record, pcor.Grubbs()),
+        "population": Population(START, table),
+        "budget": budget,
+        "plan": pcor.plan(SCHEMA, EPSILON),
+        "promise": pcor.plan(SCHEMA, EPSILON).promise,
+        "schema": SCHEMA,
+        "context": START,
+        "detectors": list(DETECTORS.values()),
+        "searches": list(SEARCHES.values()),
+    }
+
+
+@pytest.mark.parametrize("show", [str, repr, format])
+def test_nothing_that_can_be_printed_shows_anything_private(show: Callable[[object], str]) -> None:
+    shown = {name: show(thing) for name, thing in printed().items()}
+    assert {name: leaks(text) for name, text in shown.items() if leaks(text)} == {}
+
+
+def test_the_record_that_is_asked_for_is_public() -> None:
+    assert leaks(repr(world().table.record(V))) == set()
+
+
+# -- errors ---------------------------------------------------------------------------------------
+
+
+def told(error: BaseException) -> str:
+    """Return all that an error says when it is printed, logged or shown with its traceback."""
+    return "\n".join([str(error), repr(error), *map(str, error.args), *_traceback(error)])
+
+
+def _traceback(error: BaseException) -> list[str]:
+    """Format the traceback, chained errors included, without the lines of this file."""
+    lines = traceback.format_exception(error)
+    return [line for line in lines if Path(__file__).name not in line]
+
+
+def replaced(column: str, value: object, *, rows: int = 1, schema: pcor.Schema = SCHEMA) -> Any:
+    """Build a table whose first rows of one column hold something else."""
+    source = world().source
+    cells = source[column].to_pylist()
+    mixed = [value] * rows + [str(cell) for cell in cells[rows:]]
+    place = source.column_names.index(column)
+    return pcor.Table(source.set_column(place, column, pa.array(mixed, pa.string())), schema)
+
+
+STRICT = pcor.Schema(metric="amount", attributes={"site": SITES, "kind": KINDS}, id="key")
+
+
+def fails(*_: object) -> NDArray[np.bool_]:
+    """Fail the way people's code does: with the data in the message."""
+    raise ValueError(f"cannot handle {UNDECLARED} among {world().source.num_rows} rows")
+
+
+class Broken:
+    """A utility whose own code fails."""
+
+    sensitivity, monotonic = 1, True
+
+    def score(self, population: Population) -> int:
+        raise ValueError(f"cannot score {population.size} rows like {UNDECLARED}")
+
+
+class Fractional:
+    """A utility that returns something other than whole numbers."""
+
+    sensitivity, monotonic = 1, True
+
+    def score(self, population: Population) -> Any:
+        return population.size + 0.5
+
+
+class Chatty:
+    """A frame whose own error quotes a cell."""
+
+    def __arrow_c_stream__(self, _: object = None) -> object:
+        raise ValueError(f"bad cell {UNDECLARED}")
+
+
+WALK: dict[str, Any] = {"search": "random_walk", "samples": 3}
+ELSEWHERE = pcor.Context(SCHEMA, {"site": SITES[1:], "kind": KINDS})
+MOST = pcor.Context.full(SCHEMA)
+
+BAD_REQUESTS: dict[str, Callable[[], object]] = {
+    "a value outside the domain": lambda: pcor.Table(world().source, STRICT),
+    "a metric in letters": lambda: replaced("amount", UNDECLARED),
+    "an infinite metric": lambda: replaced("amount", "-inf", rows=OUTSIDE),
+    "a missing metric": lambda: replaced("amount", "", rows=OUTSIDE),
+    "no row that fits": lambda: replaced("site", UNDECLARED, rows=world().source.num_rows),
+    "a missing column": lambda: pcor.Table(world().source.drop_columns(["site"]), SCHEMA),
+    "a frame that fails": lambda: pcor.Table(Chatty(), SCHEMA),
+    "a pandas column of many kinds": lambda: pcor.Table(
+        pd.DataFrame({"key": [1, OTHER], "site": [1, UNDECLARED], "kind": 0, "amount": [0, b"x"]}),
+        SCHEMA,
+    ),
+    "a polars metric in letters": lambda: pcor.Table(
+        pl.DataFrame({"key": [OTHER], "site": SITES[:1], "kind": ["red"], "amount": [UNDECLARED]}),
+        SCHEMA,
+    ),
+    "bins over letters": lambda: pcor.Table(
+        world().source, pcor.Schema(metric="amount", attributes={"site": {"edges": [0, 1]}})
+    ),
+    "an id that is not unique": lambda: replaced("key", V, rows=OUTSIDE).record(V),
+    "an unknown record": lambda: world().table.record("nobody"),
+    "a record of no kind": lambda: world().table.record(2.5),  # type: ignore[arg-type]
+    "no valid context": lambda: pcor.release(world().table, V, EPSILON, pcor.LOF(threshold=1e90)),
+    "no valid context found": lambda: world().release(**WALK, detector=pcor.LOF(threshold=1e90)),
+    "a start without V": lambda: world().release(**WALK, start=ELSEWHERE),
+    "a start that is not valid": lambda: world().release(
+        **WALK, start=MOST, detector=pcor.Grubbs(min_population=10**9)
+    ),
+    "a start of another schema": lambda: world().release(
+        **WALK, start=pcor.Context.full(pcor.demo.ten_people_schema())
+    ),
+    "a context of another schema": lambda: pcor.outliers(
+        world().table, pcor.Context.full(pcor.demo.ten_people_schema())
+    ),
+    "a spent budget": lambda: world().release(budget=pcor.Budget(0.1)),
+    "a space above the limit": lambda: world().release(search=pcor.Direct(limit=7)),
+    "contexts above the limit": lambda: pcor.matching_contexts(world().table, V, limit=7),
+    "too many paths": lambda: pcor.audit.exact_distribution(
+        world().table, V, EPSILON, limit=3, search=pcor.RandomWalk(samples=2, start=START)
+    ),
+    "epsilon 0": lambda: world().release(epsilon=0),
+    "an unknown detector": lambda: world().release(detector="lov"),
+    "an unknown search": lambda: world().release(search="brute"),
+    "an unknown utility": lambda: world().release(utility="size"),
+    "an unknown accounting": lambda: world().release(accounting="none"),
+    "an unknown selection": lambda: world().release(selection="best"),
+    "samples 0": lambda: world().release(search="uniform", samples=0),
+    "overlap with nothing": lambda: world().release(search="uniform", utility="overlap"),
+    "a utility that fails": lambda: world().release(**WALK, start=START, utility=Broken()),
+    "a utility with fractions": lambda: world().release(**WALK, start=START, utility=Fractional()),
+    "a detector that fails": lambda: world().release(
+        **WALK, start=START, detector=pcor.Estimator(fails)
+    ),
+    "a detector that answers too little": lambda: world().release(
+        **WALK, start=START, detector=pcor.Estimator(lambda rows: rows[:1] > 0)
+    ),
+    "a detector without a threshold": lambda: world().release(
+        **WALK, start=START, detector=pcor.Estimator(lambda rows: rows * 1.0)
+    ),
+}
+
+
+@pytest.mark.parametrize("request_", BAD_REQUESTS)
+def test_no_error_tells_anything_private(request_: str, listening: Callable[[], str]) -> None:
+    world()
+    with pytest.raises(pcor.PcorError) as caught:
+        BAD_REQUESTS[request_]()
+    assert leaks(told(caught.value)) == set()
+    assert leaks(listening()) == set()
+
+
+def test_a_row_that_was_left_out_is_refused_like_one_that_never_was() -> None:
+    """Only the request's own key differs, so nobody learns who is in the table but dropped."""
+    said = []
+    for key in ("ZZ-ID-out-3", "nobody"):
+        with pytest.raises(pcor.errors.RecordError) as caught:
+            world().table.record(key)
+        said.append(str(caught.value).replace(repr(key), "..."))
+    assert said[0] == said[1]
+
+
+# -- the command line -----------------------------------------------------------------------------
+
+
+class Files(NamedTuple):
+    """The same table in files, sound and broken."""
+
+    good: Path
+    letters: Path
+    ragged: Path
+    headless: Path
+    torn: Path
+    schema: Path
+    strict: Path
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    folder = tmp_path_factory.mktemp("canary")
+    names = ("good.parquet", "letters.csv", "ragged.csv", "headless.csv", "torn.parquet")
+    found = Files(*(folder / name for name in (*names, "schema.toml", "strict.toml")))
+    source = world().source
+    parquet.write_table(source, found.good)
+    some = source.slice(0, 3).to_pylist()
+    some[2]["amount"] = UNDECLARED
+    csv.write_csv(pa.table({k: [str(row[k]) for row in some] for k in some[0]}), found.letters)
+    header = "key,site,kind,amount\n"
+    found.ragged.write_text(f"{header}{OTHER},{UNDECLARED}\n", encoding="utf-8")
+    found.headless.write_text(f"{OTHER},{UNDECLARED},red,7134459.25\n", encoding="utf-8")
+    found.torn.write_bytes(found.good.read_bytes()[:-100])
+    found.schema.write_text(SCHEMA.to_toml(), encoding="utf-8")
+    found.strict.write_text(STRICT.to_toml(), encoding="utf-8")
+    return found
+
+
+WALKING = "--detector grubbs:tail=upper --search random_walk --samples 3"
+HERE = "--start 'site is site A; kind is blue'"
+COMMANDS = {
+    "release": f"release {{good}} {{request}} {WALKING} {HERE}",
+    "release, seeded": f"release {{good}} {{request}} {WALKING} {HERE} --seed 3",
+    "release, auto": "release {good} {request} --detector grubbs:tail=upper",
+    "plan": "plan {good} {request}",
+    "a value outside the domain": "release {good} --schema {strict} --record V-one --epsilon 1",
+    "a metric in letters": "release {letters} {request}",
+    "a torn line": "release {ragged} {request}",
+    "no header": "release {headless} {request}",
+    "a torn file": "release {torn} {request}",
+    "an unknown record": "release {good} --schema {schema} --record nobody --epsilon 1",
+    "no valid context": "release {good} {request} --detector lof:threshold=1e90",
+    "a start without V": f"release {{good}} {{request}} {WALKING} --start 0111111111111",
+    "a start that is not valid": (
+        "release {good} {request} --search random_walk --detector grubbs:min_population=999999999 "
+        + HERE
+    ),
+    "a space above the limit": "contexts {good} --schema {schema} --record V-one --limit 7",
+    "epsilon 0": "release {good} --schema {schema} --record V-one --epsilon 0",
+    "an unknown detector": "release {good} {request} --detector lov",
+}
+
+
+@pytest.mark.parametrize("as_json", ["", " --json"], ids=["text", "json"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_command_line_lets_nothing_out(
+    command: str, as_json: str, files: Files, listening: Callable[[], str]
+) -> None:
+    paths = {name: str(path) for name, path in files._asdict().items()}
+    request = "--schema {schema} --record V-one --epsilon 0.2".format(**paths)
+    words = COMMANDS[command].format(**paths, request=request) + as_json
+    result = CliRunner().invoke(app, words, env={"PCOR_DEBUG": None})
+    assert result.exit_code == (0 if command.split(",")[0] in ("release", "plan") else 2) or (
+        command == "no valid context" and result.exit_code == 4
+    )
+    # The names of temporary folders carry numbers of their own.
+    said = (result.stdout + result.stderr).replace(str(files.good.parent), "")
+    assert said
+    assert leaks(said) == set()
+    assert leaks(listening()) == set()
+
+
+# -- the check can say no -------------------------------------------------------------------------
+
+
+class LeakyTable(pcor.Table):
+    def __repr__(self) -> str:
+        return f"<Table of {len(self._rows.metric):,} rows>"
+
+
+class LeakyRelease(pcor.Release):
+    def to_dict(self) -> dict[str, Any]:
+        population = int(world().table.populations([self.context.mask])[0])
+        return super().to_dict() | {"population": population}
+
+
+def released(kind: type[pcor.Release] = pcor.Release) -> Any:
+    sound = world().release(search="random_walk", samples=2, start=START)
+    return kind(*(getattr(sound, field.name) for field in dataclasses.fields(sound)))
+
+
+def test_a_repr_with_the_number_of_rows_is_caught() -> None:
+    assert leaks(repr(LeakyTable(world().source, SCHEMA)))
+    assert not leaks(repr(world().table))
+
+
+def test_a_certificate_with_a_population_is_caught_in_every_form() -> None:
+    leaky, sound = released(LeakyRelease), released()
+    for form in ("to_dict", "to_json", "to_html"):
+        assert leaks(str(getattr(leaky, form)())), form
+        assert not leaks(str(getattr(sound, form)())), form
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("1238", "1,238", "1_238", "n=1238.", "[3,1238,5]", "1238rows", "x1238", '"1238"'),
+        *("7134459.25", "7,134,459.25", "np.float64(7134459.25)", f"bad cell {UNDECLARED!r}"),
+        *("no record 'ZZ-ID-31'", "{'note': 'ZZ-NOTE x'}"),
+    ],
+)
+def test_a_canary_is_caught_however_it_is_written(text: str) -> None:
+    assert CELL in world().forbidden
+    assert leaks(text)
+
+
+def test_what_is_public_is_not_called_a_leak() -> None:
+    assert leaks(f"{SCHEMA.sha256} {START.bits} epsilon 0.2, 100,000 tries, V 9000000.0") == set()
+
+
+def test_a_table_that_can_be_reached_is_caught() -> None:
+    sound = released()
+    for hidden in (world().table, world().table._rows.metric, world().source, 7134459.25, CELL):
+        leaky = released()
+        object.__setattr__(leaky, "cache", {"deep": [(hidden,)]})
+        assert private_things(leaky)
+    assert not private_things(sound)
+
+
+def test_a_table_behind_a_function_is_caught() -> None:
+    table = world().table
+    leaky = released()
+    object.__setattr__(leaky, "later", lambda: table)
+    assert private_things(leaky)
+    object.__setattr__(leaky, "later", table.record)
+    assert private_things(leaky)
+
+
+def test_a_count_in_a_pickle_is_caught() -> None:
+    leaky = released()
+    object.__setattr__(leaky, "seen", CELL)
+    assert leaks(pickled(leaky)) == {"1238"}
+
+
+def test_a_chained_error_that_quotes_a_cell_is_caught() -> None:
+    """An error raised ``from None`` hides its cause; one that forgets to is found."""
+
+    def refuse(*, hide: bool) -> None:
+        try:
+            fails()
+        except ValueError as cause:
+            raise pcor.errors.SourceError("cannot read") from (None if hide else cause)
+
+    for hide in (True, False):
+        with pytest.raises(pcor.PcorError) as caught:
+            refuse(hide=hide)
+        assert bool(leaks(told(caught.value))) != hide
+
+
+def test_a_log_line_and_a_warning_are_caught(listening: Callable[[], str]) -> None:
+    assert leaks(listening()) == set()
+    logging.getLogger("pcor").debug("looked at %d rows", CELL)
+    assert leaks(listening()) == {"1238"}
+    warnings.warn(f"bad cell {UNDECLARED}", stacklevel=1)
+    assert leaks(listening()) == {"1238", "ZZ-CANARY"}
