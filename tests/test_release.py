@@ -148,12 +148,12 @@ def test_a_release_is_charged_before_it_is_drawn(ten: pcor.Table) -> None:
             events.append(f"charge {epsilon}")
 
     class Chooser(pcor.testing.SeededChooser):
-        def select(self, *args: Any, **kwargs: Any) -> int:
+        def uniform(self, count: int) -> int:
             events.append("draw")
-            return super().select(*args, **kwargs)
+            return super().uniform(count)
 
     pcor.release(ten, 8, 1, GRUBBS, budget=Purse(), chooser=Chooser(0))
-    assert events == ["charge 1", "draw"]
+    assert events[:2] == ["charge 1", "draw"]
 
 
 def test_a_refused_release_spends_and_draws_nothing(ten: pcor.Table) -> None:

@@ -13,12 +13,17 @@ from hypothesis import strategies as st
 
 from pcor import Context, Overlap, Population, PopulationSize, Schema, Table, demo
 from pcor.errors import ParameterError, UnknownName
-from pcor.utility import LARGEST_SCORE, describe_utility, get_utility, scores
+from pcor.utility import LARGEST_SCORE, Scorer, describe_utility, get_utility
 from tests.strategies import METRIC, Row, arrow, contexts, covered, few, schemas, tables
 
 PEOPLE = Table(demo.ten_people(), demo.ten_people_schema())
 FULL = Context.full(PEOPLE.schema)
 OTTAWA = Context.parse(PEOPLE.schema, "any job_title; city is Ottawa; any district")
+
+
+def scores(utility: Any, table: Table, masks: list[int]) -> list[int]:
+    """Score contexts afresh."""
+    return Scorer(utility, table)(masks)
 
 
 @st.composite

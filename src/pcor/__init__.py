@@ -15,6 +15,7 @@ from pcor.detectors import (
     get_detector,
     register_detector,
 )
+from pcor.enumeration import MatchingContexts, is_outlier, matching_contexts, outliers
 from pcor.errors import PcorError
 from pcor.planning import Plan, plan
 from pcor.promise import Promise
@@ -23,7 +24,6 @@ from pcor.schema import Attribute, Metric, Schema
 from pcor.search import BreadthFirst, DepthFirst, Direct, RandomWalk, Search, Uniform
 from pcor.table import Table
 from pcor.utility import Overlap, Population, PopulationSize, Utility
-from pcor.validity import MatchingContexts, is_outlier, matching_contexts, outliers
 
 __version__ = _version("pcor")
 

@@ -14,6 +14,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pcor.ordered import Candidates
+
 # Which of these indices may be kept? One answer each.
 Accepts = Callable[[Sequence[int]], NDArray[np.bool_]]
 
@@ -38,6 +40,13 @@ class Chooser(Protocol):
         Stops at ``wanted`` kept or after ``cap`` draws, both public. Where ``size <= cap``
         everything is tried once and the draws are made among the accepted: the distribution of
         the loop without a cap, and nothing that exists is missed.
+        """
+        ...
+
+    def select_first(self, candidates: Candidates, *, eta: Fraction) -> int | None:
+        """Return the place of one candidate by the exponential mechanism, while they arrive.
+
+        The distribution of ``select`` over all candidates in the end; ``None`` if there are none.
         """
         ...
 

@@ -227,6 +227,26 @@ class Space:
         """Yield all contexts in the order of their index."""
         return (self.mask(index) for index in range(self.size))
 
+    def words(self, first: int, last: int) -> NDArray[np.uint64]:
+        """Return the contexts of index ``first`` to ``last - 1`` as 64-bit words."""
+        return self.words_of(np.arange(first, last, dtype=np.uint64))
+
+    def words_of(self, indices: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Return the contexts of these indices as 64-bit words."""
+        words = np.repeat(pack([self.fixed], self.schema.width), len(indices), axis=0)
+        for place, position in enumerate(self.free):
+            word, bit = divmod(position, 64)
+            words[:, word] |= (indices >> np.uint64(place) & np.uint64(1)) << np.uint64(bit)
+        return words
+
+    def indices_of(self, words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Return which free values each row of words has, as bits of one number."""
+        indices = np.zeros(len(words), dtype=np.uint64)
+        for place, position in enumerate(self.free):
+            word, bit = divmod(position, 64)
+            indices |= (words[:, word] >> np.uint64(bit) & np.uint64(1)) << np.uint64(place)
+        return indices
+
     def neighbours(self, mask: int) -> list[int]:
         """Return the contexts of the space that differ from ``mask`` in one bit."""
         return [mask ^ (1 << position) for position in self.free]

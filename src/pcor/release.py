@@ -10,17 +10,18 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Protocol
 
+from pcor.best_first import BestFirst
 from pcor.certificate import Release
 from pcor.choosing import Chooser
 from pcor.context import Context
 from pcor.detectors import Detector
-from pcor.errors import StartError
+from pcor.errors import NoValidContext, StartError
 from pcor.planning import Plan, plan
-from pcor.search import Explorer, Search
+from pcor.search import Direct, Explorer, Search
 from pcor.search.base import GraphSearch
 from pcor.selection import SystemChooser
 from pcor.table import Record, Table, covers_record
-from pcor.utility import Overlap, Utility, scores
+from pcor.utility import Overlap, Scorer, Utility
 from pcor.validity import Validity
 
 
@@ -101,17 +102,32 @@ def check_start(search: Search, record: Record) -> None:
 
 def draw(settled: Plan, validity: Validity, chooser: Chooser) -> int:
     """Carry out a plan: search for candidates, draw one of them. Returns its mask."""
-    table = validity.table
+    if isinstance(settled.search, Direct) and settled.selection == "exponential":
+        weights = Scorer(settled.utility, validity.table).weights
+        if weights is not None:
+            return _draw_first(BestFirst(validity, weights), settled, chooser)
+    scorer: Scorer | None = None
 
     def paid(masks: Sequence[int], mechanism: str = "exponential") -> int:
-        utility = _settled_utility(settled.utility, table, explorer.start)
-        return chooser.select(
-            scores(utility, table, masks), eta=settled.bill.eta, mechanism=mechanism
-        )
+        nonlocal scorer
+        if scorer is None:  # not before the start context is known: the utility may compare with it
+            scorer = Scorer(_settled_utility(settled.utility, table, explorer.start), table)
+        if explorer.around is not None:
+            scorer.learn_near(masks, explorer.around, validity.near(explorer.around))
+        return chooser.select(scorer(masks), eta=settled.bill.eta, mechanism=mechanism)
 
+    table = validity.table
     explorer = Explorer(validity, chooser, paid, settled.search.paid_choices)
     candidates = settled.search.explore(explorer)
     return candidates[paid(candidates, settled.selection)]
+
+
+def _draw_first(candidates: BestFirst, settled: Plan, chooser: Chooser) -> int:
+    """Draw by the direct mechanism while its candidates are still being found, best first."""
+    place = chooser.select_first(candidates, eta=settled.bill.eta)
+    if place is None:
+        raise NoValidContext("there is no context in which the record is an outlier")
+    return candidates.mask(place)
 
 
 def _settled_utility(utility: Utility, table: Table, start: int | None) -> Utility:

@@ -20,6 +20,7 @@ import numpy as np
 
 from pcor.choosing import MECHANISMS, Accepts, keep_accepted
 from pcor.errors import ParameterError, UnknownName
+from pcor.ordered import Candidates, draw_first
 
 
 class SystemChooser:
@@ -34,6 +35,10 @@ class SystemChooser:
     def sample(self, size: int, accepts: Accepts, *, wanted: int, cap: int) -> list[int]:
         """Draw accepted indices uniformly with replacement."""
         return keep_accepted(size, accepts, wanted=wanted, cap=cap, uniform=self.uniform)
+
+    def select_first(self, candidates: Candidates, *, eta: Fraction) -> int | None:
+        """Draw while the candidates arrive, best first."""
+        return draw_first(candidates, eta, self.uniform)
 
     def select(self, scores: Sequence[int], *, eta: Fraction, mechanism: str) -> int:
         """Draw one index by a private selection mechanism."""

@@ -18,14 +18,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pcor.context import Context, Space, unpack
+from pcor.context import Context, Space, pack
 from pcor.errors import RecordError
 from pcor.schema import Schema
 from pcor.sources.columns import read_columns
 from pcor.sources.encoding import Rows, encode
+from pcor.view import View
 
-# How many contexts are looked at together; bounds the memory of one step.
-BATCH = 1024
+# Cells and levels are paired by a table of all combinations while it has at most this many entries.
+_MOST_COMBINATIONS = 1 << 24
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,12 +52,7 @@ class Table:
     def __init__(self, source: Any, schema: Schema | str | Path) -> None:
         self.schema = schema if isinstance(schema, Schema) else Schema.from_file(schema)
         self._rows = encode(read_columns(source, self.schema.columns), self.schema)
-        self._cell_of_row, self._cells = _cells(self._rows.codes)
-        self._cell_counts = np.bincount(self._cell_of_row)
-        self._levels, level_of_row = np.unique(self._rows.metric, return_inverse=True)
-        pairs = level_of_row * len(self._cells) + self._cell_of_row
-        pairs, self._pair_counts = np.unique(pairs, return_counts=True)
-        self._pair_level, self._pair_cell = np.divmod(pairs, len(self._cells))
+        self.view = _view(self._rows, self.schema)
 
     def __repr__(self) -> str:
         names = ", ".join(f"{a.name} ({len(a.values)})" for a in self.schema.attributes)
@@ -66,44 +62,39 @@ class Table:
         """Return the record with this id (or 0-based row number), or say why there is none."""
         row = self._row(key)
         mask = 0
-        for code, offset in zip(self._rows.codes[row], self.schema.offsets, strict=True):
+        codes = self._rows.cells[self._rows.cell[row]]
+        for code, offset in zip(codes, self.schema.offsets, strict=True):
             mask |= 1 << (offset + int(code))
         return Record(self._key(row), float(self._rows.metric[row]), Space(self.schema, mask))
 
+    def words(self, masks: Sequence[int]) -> NDArray[np.uint64]:
+        """Return contexts as kernels read them."""
+        return pack(masks, self.schema.width)
+
     def populations(self, masks: Sequence[int]) -> NDArray[np.int64]:
         """Return how many rows each context covers. Private."""
-        parts = [
-            self._covered(masks[start : start + BATCH]) @ self._cell_counts
-            for start in range(0, len(masks), BATCH)
-        ]
-        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+        return self.view.populations(self.words(masks))
 
     def distribution(self, mask: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return the distinct metric values of a population, rising, and their counts. Private."""
-        kept = self._covered([mask])[0][self._pair_cell]
-        counts = np.bincount(self._pair_level[kept], self._pair_counts[kept])
-        present = np.flatnonzero(counts)
-        return self._levels[present], counts[present].astype(np.int64)
+        return self.view.distribution(self.words([mask])[0])
+
+    def covered_cells(self, mask: int) -> NDArray[np.bool_]:
+        """Return which cells a context covers. Private."""
+        missing = self.view.cell_needs & ~self.words([mask])[0]
+        return np.asarray(~missing.any(axis=1))
 
     def keys_in(self, mask: int, values: NDArray[np.float64]) -> list[int | str]:
         """Return the keys of the covered rows whose metric is one of ``values``. Private."""
-        kept = self._covered([mask])[0][self._cell_of_row] & np.isin(self._rows.metric, values)
-        keys = self._rows.keys
-        if isinstance(keys, np.ndarray):
-            return [int(key) for key in keys[kept]]
-        return [_plain(key) for key in keys.filter(pa.array(kept)).to_pylist()]
-
-    def _covered(self, masks: Sequence[int]) -> NDArray[np.bool_]:
-        """Return which cells each context covers: one row per context."""
-        bits = unpack(masks, self.schema.width)
-        covered = np.ones((len(masks), len(self._cells)), dtype=bool)
-        for column, offset in zip(self._cells.T, self.schema.offsets, strict=True):
-            covered &= bits[:, offset + column]
-        return covered
+        covered = self.covered_cells(mask)[self._rows.cell]
+        kept = np.flatnonzero(covered & np.isin(self._rows.metric, values))
+        return [self._key(int(row)) for row in kept]
 
     def _key(self, row: int) -> int | str:
         """Return the row's own key, however the request spelled it."""
         keys = self._rows.keys
+        if keys is None:
+            return row
         return int(keys[row]) if isinstance(keys, np.ndarray) else _plain(keys[row].as_py())
 
     def _row(self, key: int | str) -> int:
@@ -126,17 +117,61 @@ def covers_record(context: Context, record: Record) -> bool:
     return context.mask in record.space
 
 
-def _cells(codes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Number the distinct rows of codes; return the number of each row, and the cells' codes.
+def _view(rows: Rows, schema: Schema) -> View:
+    """Sort the rows by metric and put those of one cell and metric together."""
+    needs = _needs(rows.cells, schema)
+    centre = float(np.mean(rows.metric))
+    size = len(rows.cells)
+    centred = rows.metric - centre
+    sums = np.bincount(rows.cell, centred, minlength=size)
+    squares = np.bincount(rows.cell, np.square(centred, out=centred), minlength=size)
+    del centred
+    values, cell, counts = _pairs(rows.metric, rows.cell, size)
+    return View(
+        needs[cell],
+        values,
+        counts,
+        needs,
+        np.bincount(rows.cell, minlength=size).astype(np.int64),
+        sums.astype(np.float64),
+        squares.astype(np.float64),
+        centre,
+        np.arange(size),
+    )
 
-    Attributes are folded in one at a time and renumbered, so no product of domain sizes can
-    overflow.
+
+def _needs(cells: NDArray[np.int64], schema: Schema) -> NDArray[np.uint64]:
+    """Return the bits of each cell's values."""
+    needs = np.zeros((len(cells), (schema.width + 63) // 64), dtype=np.uint64)
+    for column, offset in zip(cells.T, schema.offsets, strict=True):
+        word, bit = np.divmod(offset + column, 64)
+        needs[np.arange(len(cells)), word] |= np.uint64(1) << bit.astype(np.uint64)
+    return needs
+
+
+def _pairs(
+    metric: NDArray[np.float64], cell: NDArray[np.int32], cells: int
+) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int32]]:
+    """Return the pairs by rising metric: value, cell, count.
+
+    Where few values repeat, a pair per row serves as well and saves a second sort.
     """
-    cell = np.zeros(len(codes), dtype=np.int64)
-    for column in codes.T:
-        _, cell = np.unique(cell * (int(column.max()) + 1) + column, return_inverse=True)
-    _, first = np.unique(cell, return_index=True)
-    return cell, codes[first].astype(np.int64)
+    order = np.argsort(metric)
+    values, cell = metric[order], cell[order]
+    del order
+    new = np.concatenate([[True], values[1:] != values[:-1]])
+    levels = int(new.sum())
+    if 2 * levels > len(values):
+        return values, cell, np.ones(len(values), dtype=np.int32)
+    keys = (np.cumsum(new) - 1) * cells + cell
+    if levels * cells <= _MOST_COMBINATIONS:
+        counted = np.bincount(keys, minlength=levels * cells)
+        found = np.flatnonzero(counted)
+        counts = counted[found]
+    else:
+        found, counts = np.unique(keys, return_counts=True)
+    level, cell_of_pair = np.divmod(found, cells)
+    return values[new][level], cell_of_pair.astype(np.int32), counts.astype(np.int32)
 
 
 def _plain(key: object) -> int | str:
@@ -158,13 +193,16 @@ def _matching(rows: Rows, key: int | str) -> NDArray[np.int64]:
         raise RecordError("a record is named by a whole number or a text")
     keys = rows.keys
     try:
+        if keys is None:
+            return np.flatnonzero([0 <= int(key) < len(rows.metric)]) + int(key)
         if isinstance(keys, np.ndarray):
             return np.flatnonzero(keys == int(key))
         if pa.types.is_floating(keys.type):  # whole numbers beside missing ones
             equal = pc.equal(keys, float(key))
+        elif pa.types.is_integer(keys.type):
+            equal = pc.equal(keys, pa.scalar(int(key), keys.type))
         else:
-            text = str(int(key)) if pa.types.is_integer(keys.type) else str(key)
-            equal = pc.equal(keys.cast(pa.string()), text)
+            equal = pc.equal(keys.cast(pa.string()), str(key))
     except (ValueError, OverflowError, pa.ArrowException):  # not comparable, so none of them
         return np.zeros(0, dtype=np.int64)
     return np.flatnonzero(equal.to_numpy(zero_copy_only=False).astype(bool))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from pcor.choosing import Accepts, keep_accepted
 from pcor.detectors import Detector
+from pcor.ordered import Candidates, draw_first
 
 Numbers = NDArray[np.float64]
 
@@ -41,6 +42,10 @@ class SeededChooser:
     def sample(self, size: int, accepts: Accepts, *, wanted: int, cap: int) -> list[int]:
         """Draw accepted indices uniformly with replacement."""
         return keep_accepted(size, accepts, wanted=wanted, cap=cap, uniform=self.uniform)
+
+    def select_first(self, candidates: Candidates, *, eta: Fraction) -> int | None:
+        """Draw while the candidates arrive, best first."""
+        return draw_first(candidates, eta, self.uniform)
 
     def select(self, scores: Sequence[int], *, eta: Fraction, mechanism: str) -> int:
         """Draw by adding noise and taking the largest: Gumbel or exponential."""

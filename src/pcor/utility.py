@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from pcor.context import Context
 from pcor.errors import ParameterError, UnknownName, plain
 from pcor.table import Table
+from pcor.view import View
 
 UTILITIES = ("population", "overlap")
 
@@ -81,9 +82,9 @@ class PopulationSize:
         """Return the number of rows."""
         return population.size
 
-    def scores(self, table: Table, masks: Sequence[int]) -> NDArray[np.int64]:
-        """Return the numbers of rows of many contexts at once."""
-        return table.populations(masks)
+    def cell_weights(self, table: Table) -> NDArray[np.int64]:
+        """Return what each cell adds to the score of a context that covers it."""
+        return table.view.cell_counts
 
 
 @dataclass(frozen=True)
@@ -107,11 +108,11 @@ class Overlap:
         """Return the number of shared rows."""
         return population.shared_with(self._chosen)
 
-    def scores(self, table: Table, masks: Sequence[int]) -> NDArray[np.int64]:
-        """Return the numbers of shared rows of many contexts at once."""
+    def cell_weights(self, table: Table) -> NDArray[np.int64]:
+        """Return what each cell adds to the score of a context that covers it."""
         if self._chosen.schema != table.schema:
             raise ParameterError("utility 'overlap': its context is of another schema")
-        return table.populations([mask & self._chosen.mask for mask in masks])
+        return table.view.cell_counts * table.covered_cells(self._chosen.mask)
 
     @property
     def _chosen(self) -> Context:
@@ -171,21 +172,50 @@ def describe_utility(utility: Utility) -> dict[str, Any]:
     }
 
 
-def scores(utility: Utility, table: Table, masks: Sequence[int]) -> list[int]:
-    """Score many contexts. Private."""
-    if isinstance(utility, PopulationSize | Overlap):
-        return [int(score) for score in utility.scores(table, masks)]
-    found = []
-    for mask in masks:
-        score = _score(utility, Population(Context.from_mask(table.schema, mask), table))
+class Scorer:
+    """The scores of contexts under one utility, remembered. Private."""
+
+    def __init__(self, utility: Utility, table: Table) -> None:
+        self._utility = utility
+        self._table = table
+        self._known: dict[int, int] = {}
+        self.weights = (
+            utility.cell_weights(table) if isinstance(utility, PopulationSize | Overlap) else None
+        )
+
+    def __call__(self, masks: Sequence[int]) -> list[int]:
+        """Score contexts."""
+        self._learn(masks, self._table.view)
+        return [self._known[mask] for mask in masks]
+
+    def learn_near(self, masks: Sequence[int], around: int, near: View) -> None:
+        """Score those that are ``around`` or differ from it in one bit, in the view of just these.
+
+        Only saves time: what is learnt here is not looked up in the whole table later.
+        """
+        if self.weights is not None:
+            self._learn([m for m in masks if (m ^ around).bit_count() <= 1], near)
+
+    def _learn(self, masks: Sequence[int], view: View) -> None:
+        unknown = [mask for mask in dict.fromkeys(masks) if mask not in self._known]
+        if not unknown:
+            return
+        if self.weights is None:
+            self._known.update((mask, self._own(mask)) for mask in unknown)
+        else:
+            totals = view.totals(self._table.words(unknown), self.weights[view.cells])
+            self._known.update(zip(unknown, totals.tolist(), strict=True))
+
+    def _own(self, mask: int) -> int:
+        population = Population(Context.from_mask(self._table.schema, mask), self._table)
+        score = _score(self._utility, population)
         whole = isinstance(score, int | np.integer) and not isinstance(score, bool)
         if not whole or abs(int(score)) > LARGEST_SCORE:
             raise ParameterError(
-                f"the utility {type(utility).__name__} must return whole numbers below 2^60; scale "
-                "the score, round it, and declare a sensitivity that covers the rounding"
+                f"the utility {type(self._utility).__name__} must return whole numbers below 2^60; "
+                "scale the score, round it, and declare a sensitivity that covers the rounding"
             )
-        found.append(int(score))
-    return found
+        return int(score)
 
 
 def _score(utility: Utility, population: Population) -> int:

@@ -22,6 +22,7 @@ from scipy import stats
 from pcor.choosing import Accepts
 from pcor.context import Context
 from pcor.errors import NoValidContext, TooLarge
+from pcor.ordered import Candidates
 from pcor.planning import plan
 from pcor.release import check_start, draw
 from pcor.table import Table
@@ -141,6 +142,12 @@ class _ReplayingChooser:
         drawn, chance = branches[self._path.decide(len(branches))]
         self.chance *= chance
         return list(drawn)
+
+    def select_first(self, candidates: Candidates, *, eta: Fraction) -> int | None:
+        while candidates.remaining():
+            candidates.advance()
+        scores = [run.utility for run in candidates.met() for _ in range(run.count)]
+        return self.select(scores, eta=eta, mechanism="exponential") if scores else None
 
     def select(self, scores: Sequence[int], *, eta: Fraction, mechanism: str) -> int:
         chances = selection_chances(scores, eta=eta, mechanism=mechanism)

@@ -14,8 +14,8 @@ import pcor
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell
 from pcor.context import Context
+from pcor.enumeration import ENUMERATION_LIMIT
 from pcor.schema import Schema
-from pcor.validity import ENUMERATION_LIMIT
 from pcor.writing import check_target, write_whole
 
 SHOWN = 20

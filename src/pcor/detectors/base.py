@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pcor.errors import ParameterError
+from pcor.view import View, Words
 
 Values = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Verdicts = NDArray[np.bool_]
+Moments = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +37,7 @@ class Detector:
     """
 
     name: ClassVar[str] = ""
+    has_kernel: ClassVar[bool] = False
     min_population: int = 21
 
     def __post_init__(self) -> None:
@@ -61,6 +64,20 @@ class Detector:
         if not present or int(counts.sum()) < self.min_population:
             return False
         return self.verdict(values, counts, place)
+
+    def batch(
+        self, view: View, value: float, masks: Words, moments: Moments | None = None
+    ) -> Verdicts:
+        """Return the verdict on ``value`` in each of many contexts that cover the record.
+
+        Detectors with a kernel answer all at once; the answers must be those of ``is_outlier``.
+        ``moments``, where the caller has them, are count, sum and sum of squares of each context
+        about the view's centre.
+        """
+        del moments  # of use to kernels only
+        return np.array(
+            [self.is_outlier(*view.distribution(mask), value) for mask in masks], dtype=bool
+        )
 
     def flags(self, population: ArrayLike) -> Verdicts:
         """Return, for each number of a population in any order, whether it is an outlier.

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
-from pcor.detectors.base import Counts, Detector, Values, Verdicts
+from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
 from pcor.errors import ParameterError, UnknownName
+from pcor.parallel import in_slices
+from pcor.view import View, Words
 
 TAILS = ("both", "upper", "lower")
 
@@ -39,6 +41,7 @@ class Grubbs(Detector):
     """
 
     name: ClassVar[str] = "grubbs"
+    has_kernel: ClassVar[bool] = True
     alpha: float = 0.05
     tail: str = "both"
 
@@ -70,17 +73,55 @@ class Grubbs(Detector):
             low += (not upper) and not left[low]
         return flagged
 
+    def batch(
+        self, view: View, value: float, masks: Words, moments: Moments | None = None
+    ) -> Verdicts:
+        """Answer for many contexts with the compiled kernel; where it is unsure, by the rule."""
+        from pcor._kernels.grubbs import UNSURE, YES, grubbs_verdicts
 
-@lru_cache(maxsize=100_000)
+        if moments is None:
+            moments = view.moments(masks)
+        critical = critical_values(int(moments[:, 0].max(initial=0)), self.alpha, self.tail)
+        rule = (TAILS.index(self.tail), value - view.centre, self.min_population)
+        pairs = (view.needs, view.centred, view.counts)
+        out = np.empty(len(masks), dtype=np.int8)
+        in_slices(
+            len(masks),
+            lambda s: grubbs_verdicts(masks[s], *pairs, moments[s], critical, rule, out[s]),
+        )
+        verdicts: Verdicts = out == YES
+        for place in np.flatnonzero(out == UNSURE):
+            verdicts[place] = self.is_outlier(*view.distribution(masks[place]), value)
+        return verdicts
+
+
+_tables: dict[tuple[float, str], NDArray[np.float64]] = {}
+
+
+def critical_values(largest: int, alpha: float, tail: str) -> NDArray[np.float64]:
+    """Return the critical values for 0 to ``largest`` rows; remembered and extended as needed."""
+    known = _tables.get((alpha, tail), np.full(3, np.inf))  # no test on fewer than three rows
+    if largest >= len(known):
+        n = np.arange(len(known), 2 * largest + 1)
+        known = np.concatenate([known, _critical(n, alpha, tail)])
+        _tables[alpha, tail] = known
+    return known
+
+
 def critical_value(n: int, alpha: float, tail: str) -> float:
     """Return the value that G must exceed among n values.
 
     >>> round(critical_value(22, 0.05, "upper"), 4), round(critical_value(21, 0.05, "upper"), 4)
     (2.6028, 2.5804)
     """
+    return float(critical_values(n, alpha, tail)[n])
+
+
+def _critical(n: NDArray[np.int64], alpha: float, tail: str) -> NDArray[np.float64]:
     share = alpha / (2 * n) if tail == "both" else alpha / n
-    t = float(special.stdtrit(n - 2, share))  # the lower quantile: exact far out; only t^2 counts
-    return (n - 1) / math.sqrt(n) * math.sqrt(t * t / (n - 2 + t * t))
+    t = special.stdtrit(n - 2, share)  # the lower quantile: exact far out; only t^2 counts
+    critical: NDArray[np.float64] = (n - 1) / np.sqrt(n) * np.sqrt(t * t / (n - 2 + t * t))
+    return critical
 
 
 def _spread(values: Values, counts: Counts, n: int) -> tuple[float, float, float]:

@@ -17,8 +17,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.detectors.base import Counts, Detector, Values, Verdicts
+from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
 from pcor.errors import ParameterError
+from pcor.parallel import in_slices
+from pcor.view import View, Words
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Histogram(Detector):
     """
 
     name: ClassVar[str] = "histogram"
+    has_kernel: ClassVar[bool] = True
     rare: float = 0.0025
     include_maximum: bool = True
 
@@ -59,6 +62,24 @@ class Histogram(Detector):
         elif not self.include_maximum:
             flagged[-1] = False
         return flagged
+
+    def batch(
+        self, view: View, value: float, masks: Words, moments: Moments | None = None
+    ) -> Verdicts:
+        """Answer for many contexts with the compiled kernel."""
+        from pcor._kernels.histogram import histogram_verdicts
+
+        populations = view.populations(masks) if moments is None else moments[:, 0].astype(np.int64)
+        share = (self._share.numerator, self._share.denominator)
+        rule = (*share, bool(self.include_maximum), self.min_population)
+        pairs = (view.needs, view.values, view.counts)
+        place = view.place(value)
+        out = np.empty(len(masks), dtype=bool)
+        in_slices(
+            len(masks),
+            lambda s: histogram_verdicts(masks[s], *pairs, populations[s], place, rule, out[s]),
+        )
+        return out
 
 
 def bin_numbers(values: Values, bins: int) -> NDArray[np.int64]:

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.detectors.base import Counts, Detector, Values, Verdicts, check_positive
+from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts, check_positive
 from pcor.errors import ParameterError, UnknownName
+from pcor.parallel import in_slices
+from pcor.view import View, Words
 
 TIES = ("lower", "all")
 _PILE = 1e-10
@@ -41,6 +43,7 @@ class LOF(Detector):
     """
 
     name: ClassVar[str] = "lof"
+    has_kernel: ClassVar[bool] = True
     k: int = 20
     threshold: float = 1.5
     ties: str = "lower"
@@ -61,14 +64,35 @@ class LOF(Detector):
         return flagged
 
     def verdict(self, values: Values, counts: Counts, place: int) -> bool:
-        """Look only at what can matter: LOF is local.
+        """Look only at what can matter: 2k values on each side (pcor._kernels.lof says why).
 
-        It needs a record's neighbours, theirs, and theirs: k distinct values on a side are
-        always enough for k neighbours, so 3k distinct values on each side decide.
+        With all ties counted a neighbourhood can be larger, but never k distinct values wide.
         """
-        start = max(0, place - 3 * self.k)
-        window = slice(start, place + 3 * self.k + 1)
+        reach = 3 * self.k if self.ties == "all" else 2 * self.k
+        start = max(0, place - reach)
+        window = slice(start, place + reach + 1)
         return bool(self.verdicts(values[window], counts[window])[place - start])
+
+    def batch(
+        self, view: View, value: float, masks: Words, moments: Moments | None = None
+    ) -> Verdicts:
+        """Answer for many contexts with the compiled kernel; all ties have none."""
+        if self.ties == "all":
+            return super().batch(view, value, masks, moments)
+        from pcor._kernels.lof import lof_verdicts
+
+        out = np.empty(len(masks), dtype=bool)
+        # The kernel counts up to 2k + 1 rows; a larger minimum is checked by counting them all.
+        rule = (
+            self.k,
+            float(self.threshold),
+            max(self.k, min(self.min_population - 1, 2 * self.k)) + 1,
+        )
+        columns = (view.needs, view.values, view.counts, view.place(value), rule)
+        in_slices(len(masks), lambda s: lof_verdicts(masks[s], *columns, out[s]))
+        if self.min_population > 2 * self.k + 1:
+            out &= view.populations(masks) >= self.min_population
+        return out
 
     def factors(self, values: Values, counts: Counts) -> NDArray[np.float64]:
         """Return the local outlier factor of each distinct value; more than k records needed.
@@ -78,67 +102,74 @@ class LOF(Detector):
         >>> round(float(factors[-1]), 6), round(float(factors[10]), 6)
         (3.246198, 1.018153)
         """
-        near = _neighbourhoods(values, counts, self.k, all_ties=self.ties == "all")
-
-        def reach(p: Places, o: Places) -> NDArray[np.float64]:
-            return np.maximum(np.abs(values[p] - values[o]), near.kd[o])
-
-        density = 1.0 / (_sum_over(near, counts, reach) / near.size + _PILE)
-        around = _sum_over(near, counts, lambda _, o: density[o])
-        return around / near.size / density
+        if self.ties == "all":
+            return _factors_of_all_ties(values, counts, self.k)
+        return _factors_of_k(values, counts, self.k)
 
 
-class _Neighbourhoods(NamedTuple):
-    """For each distinct value: the open range of places it draws neighbours from.
+def _factors_of_k(values: Values, counts: Counts, k: int) -> NDArray[np.float64]:
+    """Return the factors with exactly k neighbours, lower values first at a tie.
 
-    All records strictly between ``left`` and ``right`` are neighbours, but for the record itself
-    and for ``spare`` records of the value at ``last``.
+    Records stand in a row by rising value; the k nearest of each and itself are k+1 neighbours in
+    that row. Sums run from low to high, as the kernel's do, so that both agree to the last bit.
     """
+    copies = np.minimum(counts, k + 1)  # more equal records than that change nothing
+    x = np.repeat(values, copies)
+    p = np.arange(len(x))
+    start = np.maximum(p - k, 0)
+    for _ in range(k):
+        beyond = np.minimum(start + k + 1, len(x) - 1)
+        nearer = (start < p) & (start + k + 1 < len(x)) & (x[beyond] - x < x - x[start])
+        start += nearer
+    kd = np.maximum(x - x[start], x[start + k] - x)
+    reach, around = np.zeros(len(x)), np.zeros(len(x))
+    for step in range(k + 1):
+        o = start + step
+        reach += np.where(o == p, 0.0, np.maximum(np.abs(x - x[o]), kd[o]))
+    density = 1.0 / (reach / k + _PILE)
+    for step in range(k + 1):
+        o = start + step
+        around += np.where(o == p, 0.0, density[o])
+    factors: NDArray[np.float64] = (around / k / density)[np.cumsum(copies) - copies]
+    return factors
 
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    last: NDArray[np.int64]
-    spare: NDArray[np.int64]
-    kd: NDArray[np.float64]
-    size: NDArray[np.int64]
 
-
-def _neighbourhoods(values: Values, counts: Counts, k: int, *, all_ties: bool) -> _Neighbourhoods:
-    """Walk outward from every value at once, nearer side first, lower side first at a tie."""
+def _factors_of_all_ties(values: Values, counts: Counts, k: int) -> NDArray[np.float64]:
+    """Return the factors with everybody within the k-distance as a neighbour, by distinct value."""
     here = np.arange(len(values))
     fence = np.concatenate([[-np.inf], values, [np.inf]])  # place i is fence[i + 1]
-    left, right, last = here - 1, here + 1, here.copy()
+    left, right = here - 1, here + 1  # neighbours lie strictly between
     missing = k - (counts - 1)  # equal records are neighbours at distance 0
     kd = np.zeros(len(values))
     while (walking := missing > 0).any():
         below, above = values - fence[left + 1], fence[right + 1] - values
         lower = below <= above
-        taken = np.where(lower, left, right)
         kd[walking] = np.where(lower, below, above)[walking]
-        last[walking] = taken[walking]
-        missing[walking] -= counts[taken[walking]]
+        missing[walking] -= counts[np.where(lower, left, right)[walking]]
         left -= walking & lower
         right += walking & ~lower
-    if not all_ties:
-        return _Neighbourhoods(left, right, last, -missing, kd, np.full(len(values), k))
     # Distinct values: at most one more on each side can lie at exactly kd.
     left -= values - fence[left + 1] == kd
     right += fence[right + 1] - values == kd
     total = np.concatenate([[0], np.cumsum(counts)])
     size = total[right] - total[left + 1] - 1
-    return _Neighbourhoods(left, right, last, np.zeros_like(counts), kd, size)
+
+    def reach(p: Places, o: Places) -> NDArray[np.float64]:
+        return np.maximum(np.abs(values[p] - values[o]), kd[o])
+
+    density = 1.0 / (_sum_between(left, right, counts, reach) / size + _PILE)
+    around = _sum_between(left, right, counts, lambda _, o: density[o])
+    factors: NDArray[np.float64] = around / size / density
+    return factors
 
 
-def _sum_over(near: _Neighbourhoods, counts: Counts, term: Term) -> NDArray[np.float64]:
-    """Sum ``term(p, o)`` over the neighbours o of every p, nearest places first."""
+def _sum_between(left: Places, right: Places, counts: Counts, term: Term) -> NDArray[np.float64]:
+    """Sum ``term(p, o)`` over the records between ``left[p]`` and ``right[p]`` but p itself."""
     here = np.arange(len(counts))
-    equals = counts - 1 - np.where(near.last == here, near.spare, 0)
-    total = equals * term(here, here)
-    farthest = int(max((here - near.left).max(), (near.right - here).max()))
+    total = (counts - 1) * term(here, here)
+    farthest = int(max((here - left).max(), (right - here).max()))
     for step in range(1, farthest):
         for o in (here - step, here + step):
-            p = here[(near.left < o) & (o < near.right)]
-            o = o[p]
-            weight = counts[o] - np.where(near.last[p] == o, near.spare[p], 0)
-            total[p] += weight * term(p, o)
+            p = here[(left < o) & (o < right)]
+            total[p] += counts[o[p]] * term(p, o[p])
     return total

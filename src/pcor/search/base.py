@@ -37,6 +37,7 @@ class Explorer:
     ) -> None:
         self.space: Space = validity.record.space
         self.start: int | None = None
+        self.around: int | None = None  # the context whose neighbours were last asked for
         self._validity = validity
         self._chooser = chooser
         self._paid = paid
@@ -48,7 +49,10 @@ class Explorer:
 
     def valid_neighbours(self, mask: int) -> list[int]:
         """Return the valid contexts that differ from ``mask`` in one value."""
-        return self.valid(self.space.neighbours(mask))
+        self.around = mask
+        neighbours = self.space.neighbours(mask)
+        verdicts = self._validity.of_neighbours(mask)
+        return [other for other, yes in zip(neighbours, verdicts, strict=True) if yes]
 
     def sample(self, *, wanted: int, cap: int) -> list[int]:
         """Draw valid contexts uniformly with replacement, trying at most ``cap``."""

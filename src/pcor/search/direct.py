@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from pcor.enumeration import ENUMERATION_LIMIT
 from pcor.errors import NoValidContext, ParameterError, TooLarge
 from pcor.search.base import Explorer, Search
-from pcor.validity import ENUMERATION_LIMIT
 
 
 @dataclass(frozen=True)

@@ -20,24 +20,30 @@ from pcor.schema import Attribute, Metric, Schema, find_code
 LARGEST_METRIC = 1e100
 
 
+# Cells are numbered by a table of all combinations while it has at most this many entries.
+_MOST_COMBINATIONS = 1 << 24
+
+
 @dataclass(frozen=True, repr=False)
 class Rows:
     """The rows that fit the schema, in the order of the source. Private.
 
     Attributes:
-        codes: for each row, its value of each attribute as a place in the domain.
+        cell: for each row, the number of its cell.
+        cells: for each cell, its value of each attribute as a place in the domain.
         metric: finite numbers.
-        keys: the id column as Arrow has it, or the 0-based row numbers of the source.
+        keys: the id column as Arrow has it; or the 0-based row numbers of the source, ``None``
+            where they are simply 0, 1, 2, ...
     """
 
-    codes: NDArray[np.int32]
+    cell: NDArray[np.int32]
+    cells: NDArray[np.int64]
     metric: NDArray[np.float64]
-    keys: pa.Array | NDArray[np.int64]
+    keys: pa.Array | NDArray[np.int64] | None
 
 
 def encode(columns: pa.Table, schema: Schema) -> Rows:
     """Encode and apply what the schema says about rows that do not fit."""
-    codes = np.stack([encode_attribute(columns[a.name], a) for a in schema.attributes], axis=1)
     metric = numbers(columns[schema.metric.column], schema.metric)
     keep = ~np.isnan(metric)
     if schema.metric.missing == "error" and not keep.all():
@@ -50,17 +56,42 @@ def encode(columns: pa.Table, schema: Schema) -> Rows:
             f"the metric {schema.metric.column!r} has values that are infinite or beyond 1e100; "
             "correct or remove them"
         )
-    for attribute, column in zip(schema.attributes, codes.T, strict=True):
-        fits = column >= 0
+    cell, cells = np.zeros(len(metric), dtype=np.int32), np.zeros((1, 0), dtype=np.int64)
+    for attribute in schema.attributes:
+        codes = encode_attribute(columns[attribute.name], attribute)
+        fits = codes >= 0
         if attribute.outside == "error" and not fits.all():
             raise _outside(attribute)
         keep &= fits
+        cell, cells = _refined(cell, cells, codes, len(attribute.values))
     if not keep.any():
         raise SourceError("no row of the table fits the schema; `pcor schema check` says why")
-    keys = np.arange(len(metric)) if schema.id is None else _combined(columns[schema.id])
-    if isinstance(keys, np.ndarray):
-        return Rows(codes[keep], metric[keep], keys[keep])
-    return Rows(codes[keep], metric[keep], keys.filter(pa.array(keep)))
+    keys = None if schema.id is None else _combined(columns[schema.id])
+    if keep.all():
+        return Rows(cell, cells, metric, keys)
+    kept = np.flatnonzero(keep)
+    present, renumbered = np.unique(cell[kept], return_inverse=True)
+    keys = kept if keys is None else keys.take(pa.array(kept))
+    return Rows(renumbered.astype(np.int32), cells[present], metric[kept], keys)
+
+
+def _refined(
+    cell: NDArray[np.int32], cells: NDArray[np.int64], codes: NDArray[np.int32], size: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Split cells by one more attribute and number those that occur.
+
+    Rows outside the domain (code -1) are split off too; they are about to be refused or dropped.
+    """
+    combined = cell.astype(np.int64) * (size + 1) + (codes + 1)
+    if len(cells) * (size + 1) <= _MOST_COMBINATIONS:
+        occurs = np.bincount(combined, minlength=len(cells) * (size + 1)) > 0
+        present = np.flatnonzero(occurs)
+        number = (np.cumsum(occurs) - 1).astype(np.int32)[combined]
+    else:
+        present, inverse = np.unique(combined, return_inverse=True)
+        number = inverse.astype(np.int32)
+    before, code = np.divmod(present, size + 1)
+    return number, np.column_stack([cells[before], code - 1])
 
 
 def encode_attribute(column: Any, attribute: Attribute) -> NDArray[np.int32]:
@@ -93,13 +124,15 @@ def numbers(column: Any, metric: Metric) -> NDArray[np.float64]:
         ) from None
 
 
-def _distinct(column: Any) -> tuple[list[object], NDArray[np.int64]]:
+def _distinct(column: Any) -> tuple[list[object], NDArray[np.int32]]:
     """Return the distinct values and, per row, which one it has; missing points past the end."""
     encoded = _combined(column)
     if not pa.types.is_dictionary(encoded.type):
         encoded = encoded.dictionary_encode()
     dictionary = encoded.dictionary.to_pylist()
-    indices = pc.fill_null(encoded.indices.cast(pa.int64()), len(dictionary))
+    indices = encoded.indices.cast(pa.int32())
+    if indices.null_count:
+        indices = pc.fill_null(indices, len(dictionary))
     return dictionary, indices.to_numpy(zero_copy_only=False)
 
 

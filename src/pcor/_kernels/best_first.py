@@ -1,0 +1,99 @@
+"""Visit contexts by falling total weight, each once, without knowing them in advance.
+
+From the full context values are removed one at a time, each of a higher place than the last one
+removed: every context has exactly one such path (the subset tree). Removing a value never adds
+weight, so a heap of the open ends yields contexts in non-increasing order (best-first search;
+Lawler 1972 for the partition). The weights of all children come from one pass over the cells.
+
+A context is an index: bit i is the i-th free value. Twin: sorting all contexts by weight.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pcor._kernels import kernel
+
+Array = Any
+
+
+@kernel
+def visit(
+    needs: Array, weights: Array, free: int, heap: Array, size: int, found: Array
+) -> tuple[int, int]:
+    """Pop up to ``len(found)`` contexts and push their children.
+
+    Args:
+        needs: the needed free values of each cell, as bits of one number.
+        weights: the weight of each cell.
+        free: how many values are free.
+        heap: open ends as (weight, index, place of the next value that may be removed); room for
+            ``free`` more for each context to be visited.
+        size: how many entries of the heap are in use.
+        found: where to put (weight, index) of the contexts visited.
+
+    Returns:
+        How many were visited, and the new size of the heap.
+    """
+    losses = np.empty(free, np.int64)
+    visited = 0
+    while visited < len(found) and size > 0:
+        weight, index, first = heap[0, 0], heap[0, 1], heap[0, 2]
+        size = _pop(heap, size)
+        found[visited, 0], found[visited, 1] = weight, index
+        visited += 1
+        if first == free:
+            continue
+        _loss_of_each(needs, weights, index, losses)
+        for place in range(first, free):
+            size = _push(heap, size, weight - losses[place], index & ~(1 << place), place + 1)
+    return visited, size
+
+
+@kernel
+def _loss_of_each(needs: Array, weights: Array, index: int, losses: Array) -> None:
+    """Return what removing each value would take away."""
+    losses[:] = 0
+    for cell in range(len(needs)):
+        if needs[cell] & ~index == 0:
+            left = needs[cell]
+            place = 0
+            while left:
+                if left & 1:
+                    losses[place] += weights[cell]
+                left >>= 1
+                place += 1
+
+
+@kernel
+def _push(heap: Array, size: int, weight: int, index: int, first: int) -> int:
+    """Add an entry; the heaviest stays on top."""
+    place = size
+    while place > 0:
+        parent = (place - 1) // 2
+        if heap[parent, 0] >= weight:
+            break
+        heap[place] = heap[parent]
+        place = parent
+    heap[place, 0], heap[place, 1], heap[place, 2] = weight, index, first
+    return size + 1
+
+
+@kernel
+def _pop(heap: Array, size: int) -> int:
+    """Remove the top entry."""
+    size -= 1
+    weight = heap[size, 0]
+    place = 0
+    while 2 * place + 1 < size:
+        child = 2 * place + 1
+        if child + 1 < size and heap[child + 1, 0] > heap[child, 0]:
+            child += 1
+        if heap[child, 0] <= weight:
+            break
+        heap[place] = heap[child]
+        place = child
+    heap[place] = heap[size]
+    return size

@@ -1,0 +1,95 @@
+"""The rare-bin rule for one record in many contexts.
+
+Source: the paper, Section 6.5, as ``pcor.detectors.histogram`` states it; its ``verdicts`` is the
+twin. The bin formula is the same to the last bit, and everything else is whole numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pcor._kernels import kernel
+from pcor._kernels.covering import covers
+
+Array = Any
+
+
+@kernel
+def histogram_verdicts(
+    masks: Array,
+    needs: Array,
+    values: Array,
+    counts: Array,
+    populations: Array,
+    at: int,
+    rule: tuple[int, int, bool, int],
+    out: Array,
+) -> None:
+    """Tell for each context whether V lies in a rare bin.
+
+    A bin is rare if count * denominator <= numerator * population, so counting outward from V
+    ends at the first value of another bin or as soon as the bin is no longer rare.
+
+    Args:
+        masks: the contexts, each of which covers V.
+        needs: the needed bits of each pair.
+        values: the metric of each pair, rising.
+        counts: the rows of each pair.
+        populations: the rows of each context.
+        at: the first pair with V's value.
+        rule: numerator and denominator of the share, whether the maximum can be an outlier, and
+            the smallest population.
+        out: one boolean per context.
+    """
+    numerator, denominator, include_maximum, smallest = rule
+    v = values[at]
+    for row in range(len(masks)):
+        n = populations[row]
+        out[row] = False
+        if n < smallest:
+            continue
+        low = values[_first_covered(masks[row], needs, 0, 1)]
+        high = values[_first_covered(masks[row], needs, len(values) - 1, -1)]
+        if low == high or (v == high and not include_maximum):
+            continue
+        bins = _root(n)
+        own = _bin(v, low, high, bins)
+        most = numerator * n // denominator
+        inside = 0
+        for step in (-1, 1):
+            pair = at if step == 1 else at - 1
+            while 0 <= pair < len(values) and inside <= most:
+                if covers(masks[row], needs, pair):
+                    if _bin(values[pair], low, high, bins) != own:
+                        break
+                    inside += counts[pair]
+                pair += step
+        out[row] = inside <= most
+
+
+@kernel
+def _first_covered(mask: Array, needs: Array, start: int, step: int) -> int:
+    """Return the first covered pair from one end; there is one, because V is covered."""
+    pair = start
+    while not covers(mask, needs, pair):
+        pair += step
+    return pair
+
+
+@kernel
+def _bin(value: float, low: float, high: float, bins: int) -> int:
+    """Return the bin of a value; the formula of ``detectors.histogram.bin_numbers``."""
+    return min(int(np.floor((value - low) * bins / (high - low))), bins - 1)
+
+
+@kernel
+def _root(n: int) -> int:
+    """Return the whole square root: float's, put right where it rounded over a square."""
+    root = int(np.sqrt(n))
+    while root * root > n:
+        root -= 1
+    while (root + 1) * (root + 1) <= n:
+        root += 1
+    return root

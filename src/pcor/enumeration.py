@@ -1,0 +1,161 @@
+"""COE: every context in which a record is an outlier. For the owner only.
+
+Private: everything here. The 2^(t-m) contexts of a record are walked in blocks that share their
+outer bits: a block sees only the rows inside its outer bits, and the moments of all its contexts
+come from one zeta transform. Memory is that of one block and of what is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcor.context import Context
+from pcor.detectors import Detector, get_detector
+from pcor.errors import ContextError, TooLarge
+from pcor.table import Table, covers_record
+from pcor.validity import Validity
+
+# The largest space that is enumerated when nobody says otherwise; public. 2^24 contexts are half a
+# minute of LOF on two cores.
+ENUMERATION_LIMIT = 1 << 24
+
+# Contexts that share their outer bits: 2^14 of them keep their moments in the processor's cache.
+BLOCK_BITS = 14
+
+Progress = Callable[[int, int], None]
+
+
+class Block(NamedTuple):
+    """The contexts of index ``first`` on: which are valid, and how many rows each covers."""
+
+    first: int
+    valid: NDArray[np.bool_]
+    populations: NDArray[np.int64]
+
+
+def blocks(validity: Validity) -> Iterator[Block]:
+    """Yield the verdicts and populations of a record's whole space, block by block."""
+    from pcor._kernels.lattice import block_moments
+
+    space, view = validity.record.space, validity.table.view
+    bits = min(len(space.free), BLOCK_BITS)
+    inner = space.words(0, 1 << bits)
+    for outer in range(0, space.size, 1 << bits):
+        shared = space.words(outer, outer + 1)[0]
+        inside = view.inside(shared | inner[-1])
+        needs = space.indices_of(inside.cell_needs) & np.uint64((1 << bits) - 1)
+        moments = np.zeros((1 << bits, 3))
+        block_moments(needs, inside.cell_counts, inside.cell_sums, inside.cell_squares, moments)
+        masks = inner | shared
+        valid = validity.detector.batch(inside, validity.record.value, masks, moments)
+        yield Block(outer, valid, moments[:, 0].astype(np.int64))
+
+
+@dataclass(frozen=True, repr=False)
+class MatchingContexts:
+    """All valid contexts of a record (COE). Private: for the owner only, never to be released.
+
+    Attributes:
+        table: where they were found.
+        masks: bits as 64-bit words, shape (count, words); bit j is the j-th value in schema order.
+        populations: how many rows each covers.
+    """
+
+    table: Table
+    masks: NDArray[np.uint64]
+    populations: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.masks)
+
+    def __repr__(self) -> str:
+        return f"<MatchingContexts of {self.table.schema.name!r}: PRIVATE, for the owner only>"
+
+    @property
+    def contexts(self) -> list[Context]:
+        """The contexts, in the order of ``masks``."""
+        return [
+            Context.from_mask(self.table.schema, int.from_bytes(row.tobytes(), "little"))
+            for row in self.masks.astype("<u8")
+        ]
+
+
+def matching_contexts(
+    table: Table,
+    record: int | str,
+    detector: str | Detector = "lof",
+    *,
+    limit: int = ENUMERATION_LIMIT,
+    progress: Progress | None = None,
+) -> MatchingContexts:
+    """Return every context in which the record is an outlier: COE. For the owner only.
+
+    Args:
+        table: the rows.
+        record: the record's id, or its 0-based row number where the schema has no id.
+        detector: a detector or its name.
+        limit: the largest space to enumerate.
+        progress: called with (contexts done, contexts in all) now and then.
+    """
+    found = table.record(record)
+    check_size(found.space.size, limit)
+    validity = Validity(table, found, get_detector(detector))
+    masks, populations = [], []
+    for block in blocks(validity):
+        masks.append(
+            found.space.words_of(block.first + np.flatnonzero(block.valid).astype(np.uint64))
+        )
+        populations.append(block.populations[block.valid])
+        if progress is not None:
+            progress(block.first + len(block.valid), found.space.size)
+    return MatchingContexts(table, np.concatenate(masks), np.concatenate(populations))
+
+
+def check_size(size: int, limit: int) -> None:
+    """Refuse to enumerate a space larger than a public limit."""
+    if size > limit:
+        raise TooLarge(
+            f"the record has {size:,} possible contexts, more than the limit of {limit:,}; "
+            "raise limit= (--limit) if you have the time"
+        )
+
+
+def is_outlier(
+    table: Table, record: int | str, context: Context, detector: str | Detector = "lof"
+) -> bool:
+    """Tell whether the record is an outlier in the context. For the owner only."""
+    _check_schema(table, context)
+    found = table.record(record)
+    if not covers_record(context, found):
+        return False
+    return bool(Validity(table, found, get_detector(detector))([context.mask])[0])
+
+
+def outliers(
+    table: Table, context: Context | None = None, detector: str | Detector = "lof"
+) -> list[int | str]:
+    """Return the records that are outliers in one context. For the owner only.
+
+    Args:
+        table: the rows.
+        context: where to look; by default the whole table.
+        detector: a detector or its name.
+    """
+    context = Context.full(table.schema) if context is None else context
+    _check_schema(table, context)
+    mask = context.mask
+    rule = get_detector(detector)
+    values, counts = table.distribution(mask)
+    if len(values) == 0 or int(counts.sum()) < rule.min_population:
+        return []
+    return table.keys_in(mask, values[rule.verdicts(values, counts)])
+
+
+def _check_schema(table: Table, context: Context) -> None:
+    if context.schema != table.schema:
+        raise ContextError("the context belongs to another schema than the table's")

@@ -1,0 +1,122 @@
+"""Draw from the exponential mechanism while the candidates are still being found.
+
+Private: the utilities. Candidates arrive best first; of those not yet met an upper bound on number
+and utility is known. The draw inverts the distribution function: a uniform number U, whose bits are
+fetched as needed, points into the total weight Z, of which an interval is known. More candidates
+narrow that interval, more digits narrow the weights; once everything that U*Z can be lies in the
+share of one candidate, that one is drawn. Nothing is cut off or rounded: the chance of every
+candidate, met or not, is exactly the mechanism's (docs/proofs/ordered.md).
+
+All comparisons are between integers that bound the real numbers from below and above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
+from typing import Protocol
+
+# Digits of the first attempt, in bits; doubled as often as needed.
+FIRST_BITS = 192
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """So many candidates, one after the other, of the same utility; or at most these."""
+
+    utility: int
+    count: int
+
+
+class Candidates(Protocol):
+    """Candidates that arrive best first."""
+
+    def met(self) -> Sequence[Run]:
+        """Return the candidates met so far, in order: utilities never rise."""
+        ...
+
+    def remaining(self) -> Sequence[Run]:
+        """Return upper bounds on all that was not met; empty once everything was."""
+        ...
+
+    def advance(self) -> None:
+        """Meet some more."""
+        ...
+
+
+def draw_first(candidates: Candidates, eta: Fraction, uniform: Callable[[int], int]) -> int | None:
+    """Return the place of one candidate, drawn with a chance proportional to exp(eta * utility).
+
+    ``None`` if there is no candidate at all. ``uniform(n)`` gives one of ``0 .. n-1``.
+    """
+    while not candidates.met():
+        if not candidates.remaining():
+            return None
+        candidates.advance()
+    bits = FIRST_BITS
+    point = uniform(1 << bits)  # U lies in [point, point + 1) / 2^bits
+    while (place := _pointed_at(candidates, eta, point, bits)) is None:
+        if candidates.remaining():
+            candidates.advance()
+        else:
+            point = point << bits | uniform(1 << bits)
+            bits *= 2
+    return place
+
+
+def _pointed_at(candidates: Candidates, eta: Fraction, point: int, bits: int) -> int | None:
+    """Return the candidate that U points to, if that is certain by now."""
+    met = candidates.met()
+    best = met[0].utility
+    weights = [exp_bounds(eta * (best - run.utility), bits) for run in met]
+    rest = sum(
+        run.count * exp_bounds(eta * max(best - run.utility, 0), bits)[1]
+        for run in candidates.remaining()
+    )
+    low = sum(run.count * lower for run, (lower, _) in zip(met, weights, strict=True))
+    high = sum(run.count * upper for run, (_, upper) in zip(met, weights, strict=True))
+    # U * Z, rounded outward: Z is at least what was met, at most that and all the rest.
+    least, most = point * low >> bits, ((point + 1) * (high + rest) >> bits) + 1
+    place = below = above = 0  # candidates before this run, and bounds on their weight
+    for run, (lower, upper) in zip(met, weights, strict=True):
+        if most <= below + run.count * lower:
+            if least < above or lower == 0:
+                return None
+            first, last = (least - above) // upper, (most - below - 1) // lower
+            return place + first if first == last < run.count else None
+        place, below, above = (
+            place + run.count,
+            below + run.count * lower,
+            above + run.count * upper,
+        )
+    return None
+
+
+@lru_cache(maxsize=1 << 16)
+def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
+    """Return whole numbers with ``low <= 2^bits * exp(-x) <= high`` and close together; x >= 0.
+
+    ``Decimal.exp`` rounds correctly (General Decimal Arithmetic 1.70), so the value is known to one
+    unit in the last digit; x is first rounded up and then down, which bounds what that does.
+
+    >>> exp_bounds(Fraction(0), 8)
+    (256, 256)
+    >>> low, high = exp_bounds(Fraction(1), 64)
+    >>> low <= 6786177901268885274 <= high, high - low < 4
+    (True, True)
+    """
+    if x == 0:
+        return 1 << bits, 1 << bits
+    if x * Fraction(14427, 10000) > bits + 1:  # log2(e) > 1.4426: below one unit
+        return 0, 1
+    digits = bits * 30103 // 100000 + 12
+    with localcontext(Context(prec=digits, Emin=-(10**9), Emax=10**9)):
+        quotient = Decimal(x.numerator) / Decimal(x.denominator)
+        unit = Decimal(10) ** (quotient.adjusted() - digits + 2)
+        low, high = (-(quotient + unit)).exp(), (-(quotient - unit)).exp()
+        scale = Decimal(1 << bits)
+        slack = Decimal(10) ** (scale.adjusted() + high.adjusted() - digits + 4)
+        return max(int(low * scale - slack), 0), int(high * scale + slack) + 1

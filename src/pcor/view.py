@@ -1,0 +1,116 @@
+"""View: the cells and pairs of a table as kernels read them, or the part some contexts can cover.
+
+Private: everything. Rows with the same attribute values form a cell; rows of a cell with the same
+metric form a pair. A context covers whole cells. A view can be narrowed to what the one-bit
+neighbours of a context can cover, or to what lies inside an outer context: fewer pairs, the same
+answers for those contexts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcor.parallel import in_slices
+
+Words = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, repr=False)
+class View:
+    """Pairs sorted by metric, and cells.
+
+    Attributes:
+        needs: the bits of each pair's attribute values, shape (pairs, words).
+        values: the metric of each pair, rising.
+        counts: the rows of each pair.
+        cell_needs: the bits of each cell, shape (cells, words).
+        cell_counts: the rows of each cell.
+        cell_sums: the sum of each cell's metrics less ``centre``.
+        cell_squares: the sum of their squares.
+        centre: what sums are measured from, so that nothing cancels.
+        cells: which cells of the whole table these are.
+    """
+
+    needs: Words
+    values: NDArray[np.float64]
+    counts: NDArray[np.int32]
+    cell_needs: Words
+    cell_counts: NDArray[np.int64]
+    cell_sums: NDArray[np.float64]
+    cell_squares: NDArray[np.float64]
+    centre: float
+    cells: NDArray[np.int64]
+
+    @cached_property
+    def centred(self) -> NDArray[np.float64]:
+        """The metric of each pair less the centre."""
+        return self.values - self.centre
+
+    def place(self, value: float) -> int:
+        """Return the first pair with this metric."""
+        return int(np.searchsorted(self.values, value))
+
+    def populations(self, masks: Words) -> NDArray[np.int64]:
+        """Return how many rows each context covers."""
+        return self.totals(masks, self.cell_counts)
+
+    def totals(self, masks: Words, weights: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the summed weights of this view's cells that each context covers."""
+        from pcor._kernels.covering import totals
+
+        out = np.empty(len(masks), dtype=np.int64)
+        in_slices(len(masks), lambda s: totals(masks[s], self.cell_needs, weights, out[s]), 64)
+        return out
+
+    def moments(self, masks: Words) -> NDArray[np.float64]:
+        """Return count, sum and sum of squares (about the centre) of each context."""
+        from pcor._kernels.grubbs import cell_moments
+
+        out = np.empty((len(masks), 3))
+        cells = (self.cell_needs, self.cell_counts, self.cell_sums, self.cell_squares)
+        in_slices(len(masks), lambda s: cell_moments(masks[s], *cells, out[s]), 64)
+        return out
+
+    def distribution(self, mask: Words) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return the distinct metric values of a population, rising, and their counts."""
+        from pcor._kernels.covering import covered_places
+
+        kept = covered_places(mask, self.needs)
+        values, counts = self.values[kept], self.counts[kept].astype(np.int64)
+        if len(values) == 0:
+            return values, counts
+        first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+        return values[first], np.add.reduceat(counts, first)
+
+    def near(self, mask: Words) -> View:
+        """Return what the context and its one-bit neighbours can cover."""
+        from pcor._kernels.covering import nearly_covered_places
+
+        return self._narrowed(
+            nearly_covered_places(mask, self.needs), nearly_covered_places(mask, self.cell_needs)
+        )
+
+    def inside(self, mask: Words) -> View:
+        """Return what contexts contained in this one can cover."""
+        from pcor._kernels.covering import covered_places
+
+        return self._narrowed(
+            covered_places(mask, self.needs), covered_places(mask, self.cell_needs)
+        )
+
+    def _narrowed(self, pairs: NDArray[np.int64], cells: NDArray[np.int64]) -> View:
+        return View(
+            self.needs[pairs],
+            self.values[pairs],
+            self.counts[pairs],
+            self.cell_needs[cells],
+            self.cell_counts[cells],
+            self.cell_sums[cells],
+            self.cell_squares[cells],
+            self.centre,
+            self.cells[cells],
+        )
