@@ -14,6 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 import pcor
+from pcor.search import SEARCHES
+from pcor.search.base import SamplingSearch
 
 SCHEMA = pcor.Schema(metric="pay", attributes={"job": ["a", "b", "c"], "city": ["x", "y"]}, id="id")
 
@@ -26,6 +28,14 @@ DETECTORS: dict[str, pcor.Detector] = {
     "lof": pcor.LOF(k=2, threshold=1.3, min_population=4),
     "histogram": pcor.Histogram(rare=0.3, min_population=4),
 }
+
+
+def every_search(samples: int) -> list[pcor.Search]:
+    """Return one of each search there is, so that a new one is tested wherever all are."""
+    return [
+        kind(samples=samples) if issubclass(kind, SamplingSearch) else kind()
+        for kind in SEARCHES.values()
+    ]
 
 
 @dataclass(frozen=True)
@@ -71,11 +81,11 @@ def f_neighbours(rows: list[Row], detector: pcor.Detector) -> tuple[Small, list[
 
 def worst_ratio(here: Small, others: list[Small], **options: Any) -> float:
     """Return the largest log ratio of any output's chance between a table and its neighbours."""
-    chances = pcor.audit.exact_distribution(here.table, 0, **options)
+    chances = pcor.audit.exact_log_chances(here.table, 0, **options)
     return max(
         (
             pcor.audit.largest_log_ratio(
-                chances, pcor.audit.exact_distribution(there.table, 0, **options)
+                chances, pcor.audit.exact_log_chances(there.table, 0, **options)
             )
             for there in others
         ),

@@ -45,6 +45,7 @@ NASTY = [
     *("'; DROP TABLE rows; --", '" OR 1=1 --', "*/ OR TRUE /*", "%", "NULL", "NA", "007", "7.0"),
     *("tab\there", "line\nbreak", "\r\n", "\x7f", "\x1b", "\u00a0", "\u2028"),
     *("é", "e\u0301", "東京", "🙂"),
+    *("*", "^a$", "^.*$"),  # patterns of names, to Polars
 ]
 
 # No lone surrogates: they are not text that any file could hold.
@@ -154,6 +155,13 @@ def tables(draw: st.DrawFn, schema: Schema, most: int = 12) -> list[Row]:
     accepted = {METRIC: metric} | {a.name: _accepted(a) for a in schema.attributes}
     rows = st.lists(st.fixed_dictionaries(accepted), max_size=most)
     return [draw(st.fixed_dictionaries(fits)), *draw(rows)]
+
+
+@st.composite
+def context_and_rows(draw: st.DrawFn) -> tuple[Context, list[Row]]:
+    """Draw a context of a random schema, and rows that the schema accepts."""
+    schema = draw(schemas())
+    return draw(contexts(schema)), draw(tables(schema))
 
 
 def arrow(schema: Schema, rows: Sequence[Row]) -> pa.Table:

@@ -15,19 +15,11 @@ from hypothesis import strategies as st
 import pcor
 from pcor.accounting import bill, exact
 from pcor.errors import BudgetExceeded, ParameterError, UnknownName, plain
-from tests.neighbours import SCHEMA
+from tests.neighbours import SCHEMA, every_search
 from tests.test_privacy import OnlyWithoutB
 
-SEARCHES: list[pcor.Search] = [
-    pcor.Direct(),
-    pcor.Uniform(samples=50),
-    pcor.RandomWalk(samples=50),
-    pcor.DepthFirst(samples=50),
-    pcor.BreadthFirst(samples=50),
-]
 
-
-@pytest.mark.parametrize("search", SEARCHES, ids=lambda s: s.name)
+@pytest.mark.parametrize("search", every_search(samples=50), ids=lambda s: s.name)
 @pytest.mark.parametrize("accounting", ["tight", "paper"])
 @given(epsilon=st.fractions(Fraction(1, 10**6), 100))
 def test_the_steps_add_up_to_the_total_exactly(
@@ -115,7 +107,7 @@ def test_epsilon_is_read_as_it_was_written(written: Any, meant: Fraction) -> Non
 @pytest.mark.parametrize(
     "written",
     [0, -1, -0.2, float("nan"), float("inf"), "many", "", "1e999999999", "1/0", "0/5", True, None,
-     [1], Decimal("NaN"), Decimal("Infinity"), Fraction(-1, 2), "٣", "0x10", "1_000"],
+     [1], Decimal("NaN"), Decimal("Infinity"), Fraction(-1, 2), "٣", "0x10", "1_000", "1" * 5000],
 )  # fmt: skip
 def test_a_bad_epsilon_is_refused_in_one_sentence(written: Any) -> None:
     with pytest.raises(ParameterError, match="epsilon must be a positive, finite number"):
@@ -153,3 +145,10 @@ def test_a_hundred_small_releases_fit_where_floats_would_refuse_the_last() -> No
 def test_a_bad_total_is_refused(total: Any) -> None:
     with pytest.raises(ParameterError, match="the budget's total must be a positive"):
         pcor.Budget(total)
+
+
+def test_nothing_can_be_put_back_into_a_budget_by_spending() -> None:
+    budget = pcor.Budget(1)
+    with pytest.raises(ParameterError, match="must be positive"):
+        budget.spend(Fraction(-5))
+    assert budget.left == 1

@@ -327,7 +327,7 @@ def test_plan_and_release_agree_on_every_public_parameter(files: Files) -> None:
 # -- release --------------------------------------------------------------------------------------
 
 START = "job is cook; city is Oslo; any age"
-SEARCHES = ("auto", "direct", "uniform", "random_walk", "depth_first", "breadth_first")
+SEARCHES = ("auto", *pcor.search.SEARCHES)
 
 
 def keys_of(content: object) -> set[str]:

@@ -22,13 +22,13 @@ from pcor.errors import ContextError
 from tests.strategies import (
     METRIC,
     arrow,
+    context_and_rows,
     contexts,
     covered,
     few,
     many,
     schemas,
     some_context,
-    tables,
     wide_schema,
 )
 
@@ -401,12 +401,6 @@ def selected(database: duckdb.DuckDBPyConnection, context: Context, table: pa.Ta
         return [number for (number,) in database.execute(query).fetchall()]
     finally:
         database.unregister("rows")
-
-
-@st.composite
-def context_and_rows(draw: st.DrawFn) -> tuple[Context, list[dict[str, Any]]]:
-    schema = draw(schemas())
-    return draw(contexts(schema)), draw(tables(schema))
 
 
 @many

@@ -79,7 +79,7 @@ def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("page", pages_with("python"), ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_docs_never_call_the_relaxed_guarantee_plain_differential_privacy(page: Path) -> None:
     text = page.read_text(encoding="utf-8").lower()
     assert not re.search(r"(release|it) is \S*-?differentially private", text)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
@@ -24,7 +25,7 @@ from tests.neighbours import DETECTORS, Row, Small, f_neighbours, worst_ratio
 EPSILON = 1.0
 ROUNDING = 1e-9
 
-ONE_SHOT: list[pcor.Search] = [pcor.Direct(), pcor.Uniform(samples=2)]
+ONE_SHOT: list[pcor.Search] = [pcor.Direct(), pcor.Uniform(samples=3)]
 FROM_A_FOUND_START: list[pcor.Search] = [
     pcor.RandomWalk(samples=2),
     pcor.DepthFirst(samples=2),
@@ -50,7 +51,7 @@ def lowest(here: Small) -> pcor.Context:
 
 
 unhurried = settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.filter_too_much]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.filter_too_much]
 )
 
 
@@ -179,6 +180,7 @@ def halve_the_noise(accountant: Callable[..., Bill]) -> Callable[..., Bill]:
     ("search", "rows"),
     [
         (pcor.Direct(), LARGE),
+        (pcor.Uniform(samples=6), STEEP),
         (pcor.RandomWalk(samples=2), STEEP),
         (pcor.DepthFirst(samples=2), STEEP),
         (pcor.BreadthFirst(samples=2), STEEP),
@@ -190,11 +192,8 @@ def test_half_the_noise_is_found(
 ) -> None:
     detector = DETECTORS["lof"]
     here, others = f_neighbours(rows, detector)
-    options: dict[str, Any] = {"epsilon": EPSILON, "detector": detector, "search": search}
-    if isinstance(search, pcor.Direct):
-        options["start"] = None
-    else:
-        options["start"] = lowest(here)
+    start = None if isinstance(search, pcor.Direct | pcor.Uniform) else lowest(here)
+    options = {"epsilon": EPSILON, "detector": detector, "search": search, "start": start}
     assert worst_ratio(here, others, **options) <= EPSILON + ROUNDING
     monkeypatch.setattr("pcor.planning.bill", halve_the_noise(bill))
     assert worst_ratio(here, others, **options) > 1.3 * EPSILON
@@ -329,3 +328,19 @@ def test_too_many_paths_are_refused() -> None:
         pcor.audit.exact_distribution(
             here.table, 0, 1, detector=DETECTORS["lof"], search="random_walk", samples=50, limit=500
         )
+
+
+def test_chances_too_small_for_a_float_are_still_compared() -> None:
+    """One context 700 to 800 rows larger than the other: exp(-745) is 0 in float64."""
+    detector = pcor.Estimator(lambda values: values == 1.0, min_population=1)
+    schema = pcor.Schema(metric="pay", attributes={"job": ["a", "b"]}, id="id")
+    ratios = []
+    for rows in (700, 744, 745, 746, 800):
+        logs = []
+        for extra in (rows, rows + 1):
+            jobs = ["a"] + ["b"] * extra
+            pay = [1.0] + [0.0] * extra
+            table = pcor.Table(pa.table({"id": range(extra + 1), "job": jobs, "pay": pay}), schema)
+            logs.append(pcor.audit.exact_log_chances(table, 0, 1, detector=detector))
+        ratios.append(pcor.audit.largest_log_ratio(*logs))
+    assert ratios == pytest.approx([1.0] * 5)

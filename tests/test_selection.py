@@ -157,3 +157,15 @@ def test_sampling_ends_at_its_cap_and_where_nothing_is_accepted() -> None:
     assert SystemChooser().sample(10**9, nothing, wanted=3, cap=500) == []
     assert len(tried) == 500
     assert keep_accepted(10, nothing, wanted=3, cap=10, uniform=lambda _: 0) == []
+
+
+def test_public_coins_are_the_operating_systems(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def system(count: int) -> int:
+        asked.append(count)
+        return count - 1
+
+    monkeypatch.setattr("secrets.randbelow", system)
+    assert SystemChooser().uniform(17) == 16
+    assert asked == [17]

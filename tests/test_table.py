@@ -16,12 +16,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
 from pcor import LOF, Context, Grubbs, Schema, Table, demo, matching_contexts, outliers
 from pcor.errors import DomainError, MetricError, PcorError, RecordError, SourceError
-from tests.strategies import METRIC, Row, arrow, contexts, covered, few, schemas, tables
+from tests.strategies import METRIC, Row, arrow, context_and_rows, covered, few
 
 PAY = Schema(metric="pay", attributes={"job": ["CEO", "Lawyer"]}, id="key")
 BY_ROW = Schema(metric="pay", attributes={"job": ["CEO", "Lawyer"]})
@@ -161,12 +160,6 @@ def test_the_same_rows_are_the_same_table_from_anywhere(
     source: str, tmp_path: Path, expected: dict[str, Any]
 ) -> None:
     assert facts(Table(SOURCES[source](staff(), tmp_path), STAFF)) == expected
-
-
-@st.composite
-def context_and_rows(draw: st.DrawFn) -> tuple[Context, list[Row]]:
-    schema = draw(schemas())
-    return draw(contexts(schema)), draw(tables(schema))
 
 
 @few
@@ -694,7 +687,7 @@ BAD_TABLES: dict[str, Callable[[Path], Table]] = {
     "a ragged line": text_file(f"key,job,pay\n1,{MARK}\n"),
     "text as metric in a file": text_file(f"key,job,pay\n1,CEO,{MARK}\n"),
     "outside the domain in a file": text_file(f"key,job,pay\n1,{MARK},1\n"),
-    "an id of two rows": lambda _: unknown_record(people(job=["CEO"] * 3, key=[MARK, MARK, "x"])),
+    "an unknown record": lambda _: unknown_record(people(job=["CEO"] * 3, key=[MARK, MARK, "x"])),
 }
 
 
@@ -715,7 +708,7 @@ def test_no_refusal_quotes_a_cell(bad: str, tmp_path: Path) -> None:
 # -- size -----------------------------------------------------------------------------------------
 
 
-def test_the_whole_demo_table_is_counted_right() -> None:
+def test_the_demo_table_is_counted_right() -> None:
     rows = demo.salaries(5_000)
     table = Table(rows, demo.salary_schema())
     context = Context.parse(

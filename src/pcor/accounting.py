@@ -112,7 +112,10 @@ def exact(number: object, what: str = "epsilon") -> Fraction:
     return fraction
 
 
-_NUMBER = re.compile(r"\+?(\d+/0*[1-9]\d*|(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?)", re.ASCII)
+_NUMBER = re.compile(
+    r"\+?(\d{1,99}/0{0,9}[1-9]\d{0,99}|(\d{1,99}\.?\d{0,99}|\.\d{1,99})([eE][-+]?\d{1,3})?)",
+    re.ASCII,
+)
 
 
 class Budget:
@@ -136,6 +139,8 @@ class Budget:
 
     def spend(self, epsilon: Fraction) -> None:
         """Spend, or refuse and change nothing."""
+        if epsilon <= 0:
+            raise ParameterError("what is spent must be positive")
         with self._lock:
             if epsilon > self.left:
                 raise BudgetExceeded(asked=epsilon, left=self.left)

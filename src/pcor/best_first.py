@@ -42,6 +42,11 @@ class BestFirst:
         self._runs: list[Run] = []
         self._indices: list[NDArray[np.int64]] = []
 
+    @property
+    def finished(self) -> bool:
+        """Whether every context was visited."""
+        return self._size == 0
+
     def met(self) -> list[Run]:
         """Return the valid contexts met so far, by falling utility."""
         return self._runs
@@ -84,11 +89,11 @@ class BestFirst:
 
     def mask(self, place: int) -> int:
         """Return the context at a place in the order."""
-        for indices in self._indices:
-            if place < len(indices):
-                return self._validity.record.space.mask(int(indices[place]))
-            place -= len(indices)
-        raise IndexError(place)
+        return self._validity.record.space.mask(int(np.concatenate(self._indices)[place]))
+
+    def masks(self) -> list[int]:
+        """Return all contexts met so far, in order."""
+        return [self._validity.record.space.mask(int(i)) for i in np.concatenate(self._indices)]
 
     def _keep(self, found: NDArray[np.int64]) -> None:
         """Judge contexts given as (utility, index), in order, and remember the valid ones."""

@@ -18,7 +18,7 @@ from pcor.context import Context
 from pcor.errors import plain
 from pcor.planning import Plan
 from pcor.promise import Promise
-from pcor.writing import write_text
+from pcor.writing import check_target, write_text
 
 FORMAT = "pcor-release/1"
 JSON_SCHEMA = Path(__file__).with_name("certificate.schema.json")
@@ -93,7 +93,8 @@ class Release:
 
     def save(self, path: str | Path) -> None:
         """Write the certificate as ``.json`` or ``.html``, whole or not at all."""
-        as_html = Path(path).suffix.lower() in (".html", ".htm")
+        check_target(Path(path), (".json", ".html", ".htm"), "the certificate")
+        as_html = Path(path).suffix.lower() != ".json"
         write_text(path, self.to_html() if as_html else self.to_json() + "\n")
 
 
@@ -103,7 +104,7 @@ body { font: 1rem/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto
 h1 { font-size: 1.3rem } h2 { font-size: 1.05rem; margin-top: 2rem }
 table { border-collapse: collapse; width: 100% }
 th, td { border-bottom: 1px solid var(--line); padding: .4rem .6rem; text-align: left;
-  vertical-align: top }
+  vertical-align: top; overflow-wrap: anywhere }
 .value { display: inline-block; border: 1px solid var(--line); border-radius: .3rem;
   padding: 0 .4rem; margin: .1rem }
 .in { background: var(--on); border-color: var(--on); color: #fff }
@@ -142,10 +143,27 @@ def _page(release: Release) -> str:
 <table><tr><th scope="col">step</th><th scope="col">calls</th><th scope="col">epsilon each</th>
 <th scope="col">epsilon</th></tr>{steps}
 <tr><th scope="row">total</th><td></td><td></td><th>{certificate["epsilon_exact"]}</th></tr></table>
-<p>{escape(certificate["software"])}; schema {certificate["schema_sha256"]}</p>
+<h2>Settings</h2>
+<table>{_settings(certificate)}</table>
 <script type="application/json" id="certificate">{embedded}</script>
 </body></html>
 """
+
+
+def _settings(certificate: dict[str, Any]) -> str:
+    """Write the public parameters as rows; a detector and a search bring their own."""
+    rows = {}
+    for name in ("dataset", "metric", "detector", "search", "utility", "selection", "accounting"):
+        setting = certificate[name]
+        if isinstance(setting, dict):
+            rest = ", ".join(f"{key} {value}" for key, value in setting.items() if key != "name")
+            setting = f"{setting['name']} ({rest})" if rest else setting["name"]
+        rows[name] = setting
+    rows |= {"schema": certificate["schema_sha256"], "software": certificate["software"]}
+    return "".join(
+        f'<tr><th scope="row">{name}</th><td>{html.escape(str(setting))}</td></tr>'
+        for name, setting in rows.items()
+    )
 
 
 def _grid(release: Release) -> str:
@@ -153,9 +171,8 @@ def _grid(release: Release) -> str:
     chosen = release.context.values
     for attribute in release.plan.schema.attributes:
         cells = " ".join(
-            f'<span class="value in">{html.escape(str(v))}</span>'
-            if v in chosen[attribute.name]
-            else f'<span class="value out">{html.escape(str(v))}</span>'
+            f'<span class="value {"in" if v in chosen[attribute.name] else "out"}">'
+            f"{html.escape(str(v))}</span>"
             for v in attribute.values
         )
         rows.append(f'<tr><th scope="row">{html.escape(attribute.name)}</th><td>{cells}</td></tr>')

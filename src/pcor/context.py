@@ -62,8 +62,8 @@ class Context:
         for attribute, own in zip(schema.attributes, schema.attribute_masks, strict=True):
             if not mask & own:
                 raise ContextError(
-                    f"the context has no value of attribute {attribute.name!r}; "
-                    "every attribute needs at least one"
+                    f"the context has no value of attribute {attribute.name!r}; every attribute "
+                    f"needs at least one (write 'any {attribute.name}' for all)"
                 )
         object.__setattr__(self, "schema", schema)
         object.__setattr__(self, "mask", mask)
@@ -119,6 +119,21 @@ class Context:
             chosen[name] = values
         return cls(schema, chosen)
 
+    @classmethod
+    def read(
+        cls, schema: Schema, context: Context | str | Mapping[str, Iterable[Value]]
+    ) -> Context:
+        """Return a context given in any form: itself, a printed form, or attribute -> values."""
+        if isinstance(context, str):
+            return cls.parse(schema, context)
+        if isinstance(context, Mapping):
+            return cls(schema, context)
+        if not isinstance(context, Context):
+            raise ContextError("give a context as a pcor.Context, a text or a mapping")
+        if context.schema != schema:
+            raise ContextError("the context belongs to another schema than the table's")
+        return context
+
     @property
     def bits(self) -> str:
         """The bits in schema order, first value first, as the paper writes them."""
@@ -140,8 +155,8 @@ class Context:
         the schema.
         """
         return " AND ".join(
-            _condition(attribute, self.values[attribute.name])
-            for attribute in self.schema.attributes
+            _condition(attribute, chosen)
+            for attribute, chosen in zip(self.schema.attributes, self.values.values(), strict=True)
         )
 
     def flip(self, position: int) -> Context:
@@ -185,7 +200,8 @@ class Context:
 
     def __str__(self) -> str:
         return "; ".join(
-            _clause(attribute, self.values[attribute.name]) for attribute in self.schema.attributes
+            _clause(attribute, chosen)
+            for attribute, chosen in zip(self.schema.attributes, self.values.values(), strict=True)
         )
 
     def __repr__(self) -> str:
@@ -254,9 +270,7 @@ class Space:
 
 def unpack(masks: Sequence[int], width: int) -> NDArray[np.bool_]:
     """Return the bits of many masks as one row each."""
-    size = (width + 7) // 8
-    packed = b"".join(mask.to_bytes(size, "little") for mask in masks)
-    rows = np.frombuffer(packed, dtype=np.uint8).reshape(len(masks), size)
+    rows = pack(masks, width).astype("<u8").view(np.uint8)
     return np.unpackbits(rows, axis=1, count=width, bitorder="little").astype(bool)
 
 

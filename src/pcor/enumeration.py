@@ -7,7 +7,7 @@ come from one zeta transform. Memory is that of one block and of what is found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from pcor.context import Context
 from pcor.detectors import Detector, get_detector
-from pcor.errors import ContextError, TooLarge
-from pcor.table import Table, covers_record
+from pcor.errors import TooLarge, counted, others_code
+from pcor.schema import Value
+from pcor.table import Table
 from pcor.validity import Validity
 
 # The largest space that is enumerated when nobody says otherwise; public. 2^24 contexts are half a
@@ -28,6 +29,7 @@ ENUMERATION_LIMIT = 1 << 24
 BLOCK_BITS = 14
 
 Progress = Callable[[int, int], None]
+AnyContext = Context | str | Mapping[str, Iterable[Value]]
 
 
 class Block(NamedTuple):
@@ -40,7 +42,7 @@ class Block(NamedTuple):
 
 def blocks(validity: Validity) -> Iterator[Block]:
     """Yield the verdicts and populations of a record's whole space, block by block."""
-    from pcor._kernels.lattice import block_moments
+    from pcor._kernels.lattice import block_totals
 
     space, view = validity.record.space, validity.table.view
     bits = min(len(space.free), BLOCK_BITS)
@@ -49,11 +51,12 @@ def blocks(validity: Validity) -> Iterator[Block]:
         shared = space.words(outer, outer + 1)[0]
         inside = view.inside(shared | inner[-1])
         needs = space.indices_of(inside.cell_needs) & np.uint64((1 << bits) - 1)
-        moments = np.zeros((1 << bits, 3))
-        block_moments(needs, inside.cell_counts, inside.cell_sums, inside.cell_squares, moments)
+        weights = validity.cell_moments[:, inside.cells]
+        moments = np.zeros((len(weights), 1 << bits))
+        block_totals(needs, weights, moments)
         masks = inner | shared
-        valid = validity.detector.batch(inside, validity.record.value, masks, moments)
-        yield Block(outer, valid, moments[:, 0].astype(np.int64))
+        valid = validity.judge(inside, masks, moments)
+        yield Block(outer, valid, moments[0].astype(np.int64))
 
 
 @dataclass(frozen=True, repr=False)
@@ -120,24 +123,24 @@ def check_size(size: int, limit: int) -> None:
     """Refuse to enumerate a space larger than a public limit."""
     if size > limit:
         raise TooLarge(
-            f"the record has {size:,} possible contexts, more than the limit of {limit:,}; "
+            f"the record has {counted(size)} possible contexts, more than the limit of {limit:,}; "
             "raise limit= (--limit) if you have the time"
         )
 
 
 def is_outlier(
-    table: Table, record: int | str, context: Context, detector: str | Detector = "lof"
+    table: Table, record: int | str, context: AnyContext, detector: str | Detector = "lof"
 ) -> bool:
-    """Tell whether the record is an outlier in the context. For the owner only."""
-    _check_schema(table, context)
-    found = table.record(record)
-    if not covers_record(context, found):
-        return False
-    return bool(Validity(table, found, get_detector(detector))([context.mask])[0])
+    """Tell whether the record is an outlier in the context. For the owner only.
+
+    The context may be a ``pcor.Context``, a text such as "job is CEO; any city", or a mapping.
+    """
+    validity = Validity(table, table.record(record), get_detector(detector))
+    return bool(validity([Context.read(table.schema, context).mask])[0])
 
 
 def outliers(
-    table: Table, context: Context | None = None, detector: str | Detector = "lof"
+    table: Table, context: AnyContext | None = None, detector: str | Detector = "lof"
 ) -> list[int | str]:
     """Return the records that are outliers in one context. For the owner only.
 
@@ -146,16 +149,12 @@ def outliers(
         context: where to look; by default the whole table.
         detector: a detector or its name.
     """
-    context = Context.full(table.schema) if context is None else context
-    _check_schema(table, context)
-    mask = context.mask
+    full = Context.full(table.schema)
+    mask = (full if context is None else Context.read(table.schema, context)).mask
     rule = get_detector(detector)
     values, counts = table.distribution(mask)
     if len(values) == 0 or int(counts.sum()) < rule.min_population:
         return []
-    return table.keys_in(mask, values[rule.verdicts(values, counts)])
-
-
-def _check_schema(table: Table, context: Context) -> None:
-    if context.schema != table.schema:
-        raise ContextError("the context belongs to another schema than the table's")
+    with others_code(f"the detector {rule.name!r}"):
+        flagged = rule.verdicts(values, counts)
+    return table.keys_in(mask, values[flagged])

@@ -14,6 +14,7 @@ a count, a score or a draw, so an error can be shown to the analyst and written 
         UnknownName           a detector, search, utility that nobody registered
       StartError              a start context that cannot be one
       TooLarge                a space too large for what was asked
+      WriteError              an output that cannot be written
       BudgetExceeded          exit 3, the budget cannot pay
       NoValidContext          exit 4, nothing to release
 """
@@ -21,7 +22,9 @@ a count, a score or a draw, so an error can be shown to the analyst and written 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import ClassVar
 
@@ -99,6 +102,12 @@ class TooLarge(PcorError):
     kind = "too_large"
 
 
+class WriteError(PcorError):
+    """The output cannot be written; what was there is untouched."""
+
+    kind = "write"
+
+
 class BudgetExceeded(PcorError):
     """The budget cannot pay for this release. Nothing was spent."""
 
@@ -113,11 +122,41 @@ class BudgetExceeded(PcorError):
         )
 
 
+NOTHING = (
+    "there is no context in which the record is an outlier by this detector; try another detector "
+    "or other settings. This answer is charged like any other"
+)
+
+
 class NoValidContext(PcorError):
     """No context was found in which the record is an outlier; there is nothing to release."""
 
     exit_code = 4
     kind = "no_valid_context"
+
+
+@contextmanager
+def others_code(what: str) -> Iterator[None]:
+    """Run code that is not ours; what it says when it warns or fails can hold private rows."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except PcorError:
+        raise
+    except Exception as error:
+        raise ParameterError(
+            f"{what} failed with a {type(error).__name__}; try it on a table that is not private"
+        ) from None
+
+
+def counted(number: int) -> str:
+    """Write a public count; huge ones as a power of two.
+
+    >>> counted(4194304), counted(2**200)
+    ('4,194,304', '2^200')
+    """
+    return f"{number:,}" if number < 1 << 64 else f"2^{number.bit_length() - 1}"
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
@@ -136,14 +175,9 @@ def plain(number: Fraction) -> str:
     >>> plain(Fraction(1, 5)), plain(Fraction(1, 3)), plain(Fraction(2))
     ('0.2', '1/3', '2')
     """
-    rest, twos, fives = number.denominator, 0, 0
-    while rest % 2 == 0:
-        rest, twos = rest // 2, twos + 1
-    while rest % 5 == 0:
-        rest, fives = rest // 5, fives + 1
-    places = max(twos, fives)
-    if rest != 1 or places > 30:
-        return f"{number.numerator}/{number.denominator}"
+    places = next((p for p in range(31) if 10**p % number.denominator == 0), None)
+    if places is None:
+        return str(number)
     digits = f"{abs(number.numerator) * 10**places // number.denominator:0{places + 1}d}"
     sign = "-" if number < 0 else ""
     return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else f"{sign}{digits}"

@@ -34,6 +34,11 @@ class Run:
 class Candidates(Protocol):
     """Candidates that arrive best first."""
 
+    @property
+    def finished(self) -> bool:
+        """Whether everything was met."""
+        ...
+
     def met(self) -> Sequence[Run]:
         """Return the candidates met so far, in order: utilities never rise."""
         ...
@@ -53,13 +58,13 @@ def draw_first(candidates: Candidates, eta: Fraction, uniform: Callable[[int], i
     ``None`` if there is no candidate at all. ``uniform(n)`` gives one of ``0 .. n-1``.
     """
     while not candidates.met():
-        if not candidates.remaining():
+        if candidates.finished:
             return None
         candidates.advance()
     bits = FIRST_BITS
     point = uniform(1 << bits)  # U lies in [point, point + 1) / 2^bits
     while (place := _pointed_at(candidates, eta, point, bits)) is None:
-        if candidates.remaining():
+        if not candidates.finished:
             candidates.advance()
         else:
             point = point << bits | uniform(1 << bits)

@@ -12,7 +12,7 @@ from typing import Any
 from pcor.accounting import Bill, bill, exact
 from pcor.context import Context
 from pcor.detectors import Detector, get_detector
-from pcor.errors import ParameterError, plain
+from pcor.errors import ParameterError, counted, plain
 from pcor.promise import Promise
 from pcor.schema import Schema
 from pcor.search import Search, get_search
@@ -58,7 +58,7 @@ class Plan:
             "metric": self.schema.metric.column,
             "attributes": len(self.schema.attributes),
             "values": self.schema.width,
-            "possible_contexts": self.space,
+            "possible_contexts": self.space if self.space < 1 << 53 else counted(self.space),
             "detector": self.detector.describe(),
             "search": self.search.describe(),
             "utility": describe_utility(self.utility),
@@ -66,7 +66,7 @@ class Plan:
             "accounting": self.bill.accounting,
             "epsilon": float(self.bill.epsilon),
             "epsilon_exact": plain(self.bill.epsilon),
-            "delta": 0.0,
+            "delta": float(self.promise.delta),
             "steps": [step.to_dict() for step in self.bill.steps],
             "promise": self.promise.to_dict(),
             "schema_sha256": self.schema.sha256,
@@ -89,7 +89,7 @@ class Plan:
     def __str__(self) -> str:
         return (
             f"{self.schema.width} values of {len(self.schema.attributes)} attributes: "
-            f"{self.space:,} contexts can contain a record.\n"
+            f"{counted(self.space)} contexts can contain a record.\n"
             f"Detector {self.detector.name}, search {self.search.name}, "
             f"utility {describe_utility(self.utility)['name']}, selection {self.selection}.\n"
             f"{self.explain()}"
@@ -109,7 +109,8 @@ def plan(
     selection: str = "exponential",
 ) -> Plan:
     """Settle a release from public knowledge alone; ``release`` documents the arguments."""
-    resolved = get_search(search, schema, samples=samples, start=start)
+    rule = get_detector(detector)
+    resolved = get_search(search, schema, samples=samples, start=start, compiled=rule.has_kernel)
     wanted = get_utility(utility)
     given = {
         "start": resolved.start if isinstance(resolved, GraphSearch) else start,
@@ -124,7 +125,7 @@ def plan(
         raise ParameterError(f"search {resolved.name!r} has no start context; leave start out")
     settled = Plan(
         schema,
-        get_detector(detector),
+        rule,
         resolved,
         wanted,
         check_mechanism(selection),

@@ -20,7 +20,7 @@ class Promise:
 
     Attributes:
         epsilon: the total cost, exact.
-        delta: the chance of the bound not holding; 0 for the mechanisms of the paper.
+        delta: the additive slack in the bound; 0 for the mechanisms of the paper.
         definition: the name of the guarantee, in full.
         neighbours: which two tables are to be hard to tell apart.
         not_protected: who or what the guarantee does not speak of.

@@ -1,6 +1,6 @@
 """Release: check, spend, search, select, record. The only door through which anything leaves.
 
-Private: the table and every intermediate result, none of which outlives the call. Public: the plan
+Private: the table and every intermediate result, none of which leaves the process. Public: the plan
 and the context drawn. Guarantee: ``Promise``; proofs in docs/proofs.
 """
 
@@ -15,7 +15,7 @@ from pcor.certificate import Release
 from pcor.choosing import Chooser
 from pcor.context import Context
 from pcor.detectors import Detector
-from pcor.errors import NoValidContext, StartError
+from pcor.errors import NOTHING, NoValidContext, StartError
 from pcor.planning import Plan, plan
 from pcor.search import Direct, Explorer, Search
 from pcor.search.base import GraphSearch
@@ -81,10 +81,12 @@ def release(
         selection=selection,
     )
     queried = table.record(record)
-    check_start(settled.search, queried)
     chooser = SystemChooser() if chooser is None else chooser
     if budget is not None:
         budget.spend(settled.bill.epsilon)
+    # After the charge: whether a record is in a context tells its values, and whoever may name any
+    # record could read them off the refusals.
+    check_start(settled.search, queried)
     mask = draw(settled, Validity(table, queried, settled.detector), chooser)
     return Release(
         queried.key, Context.from_mask(table.schema, mask), settled, private=chooser.private
@@ -92,7 +94,7 @@ def release(
 
 
 def check_start(search: Search, record: Record) -> None:
-    """Refuse a start context without the record's own values; both are public."""
+    """Refuse a start context without the record's own values."""
     given = search.start if isinstance(search, GraphSearch) else None
     if given is not None and not covers_record(given, record):
         raise StartError(
@@ -102,32 +104,48 @@ def check_start(search: Search, record: Record) -> None:
 
 def draw(settled: Plan, validity: Validity, chooser: Chooser) -> int:
     """Carry out a plan: search for candidates, draw one of them. Returns its mask."""
-    if isinstance(settled.search, Direct) and settled.selection == "exponential":
-        weights = Scorer(settled.utility, validity.table).weights
-        if weights is not None:
-            return _draw_first(BestFirst(validity, weights), settled, chooser)
+    eta = settled.bill.eta
+    ordered = best_first(settled, validity)
+    if ordered is not None:
+        place = chooser.select_first(ordered, eta=eta)
+        if place is None:
+            raise NoValidContext(NOTHING)
+        return ordered.mask(place)
+    candidates, scores = explore(settled, validity, chooser)
+    return candidates[chooser.select(scores, eta=eta, mechanism=settled.selection)]
+
+
+def best_first(settled: Plan, validity: Validity) -> BestFirst | None:
+    """Return the candidates of the direct mechanism best first, where its utility allows it.
+
+    The draw may then end before the space does; its distribution is the same. What decides is
+    public: the search, the utility and the mechanism.
+    """
+    if not isinstance(settled.search, Direct) or settled.selection != "exponential":
+        return None
+    weights = Scorer(settled.utility, validity.table).weights
+    return None if weights is None else BestFirst(validity, weights)
+
+
+def explore(settled: Plan, validity: Validity, chooser: Chooser) -> tuple[list[int], list[int]]:
+    """Search for candidates; return them with their scores."""
+    table = validity.table
     scorer: Scorer | None = None
 
-    def paid(masks: Sequence[int], mechanism: str = "exponential") -> int:
+    def score(masks: Sequence[int]) -> list[int]:
         nonlocal scorer
         if scorer is None:  # not before the start context is known: the utility may compare with it
             scorer = Scorer(_settled_utility(settled.utility, table, explorer.start), table)
         if explorer.around is not None:
             scorer.learn_near(masks, explorer.around, validity.near(explorer.around))
-        return chooser.select(scorer(masks), eta=settled.bill.eta, mechanism=mechanism)
+        return scorer(masks)
 
-    table = validity.table
+    def paid(masks: Sequence[int]) -> int:
+        return chooser.select(score(masks), eta=settled.bill.eta, mechanism="exponential")
+
     explorer = Explorer(validity, chooser, paid, settled.search.paid_choices)
     candidates = settled.search.explore(explorer)
-    return candidates[paid(candidates, settled.selection)]
-
-
-def _draw_first(candidates: BestFirst, settled: Plan, chooser: Chooser) -> int:
-    """Draw by the direct mechanism while its candidates are still being found, best first."""
-    place = chooser.select_first(candidates, eta=settled.bill.eta)
-    if place is None:
-        raise NoValidContext("there is no context in which the record is an outlier")
-    return candidates.mask(place)
+    return candidates, score(candidates)
 
 
 def _settled_utility(utility: Utility, table: Table, start: int | None) -> Utility:

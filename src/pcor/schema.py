@@ -31,9 +31,9 @@ import json
 import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +176,6 @@ class Schema:
     attributes: tuple[Attribute, ...]
     id: str | None
     name: str
-    offsets: tuple[int, ...] = field(repr=False)
 
     def __init__(
         self,
@@ -190,16 +189,11 @@ class Schema:
         columns = tuple(_attribute(key, declared) for key, declared in attributes.items())
         if not columns:
             raise SchemaError("a schema needs at least one attribute; none is declared")
-        offsets, start = [], 0
-        for attribute in columns:
-            offsets.append(start)
-            start += len(attribute.values)
         values: dict[str, Any] = {
             "metric": _metric(metric),
             "attributes": columns,
             "id": id,
             "name": name,
-            "offsets": tuple(offsets),
         }
         for key, value in values.items():
             object.__setattr__(self, key, value)
@@ -210,10 +204,8 @@ class Schema:
             _check_name("the id column", self.id)
         if not isinstance(self.name, str) or not self.name:
             raise SchemaError("the dataset's name must be a text that is not empty")
-        roles = [self.metric.column, *(a.name for a in self.attributes)]
-        roles += [self.id] if self.id is not None else []
-        for column in roles:
-            if roles.count(column) > 1:
+        for column in self.columns:
+            if self.columns.count(column) > 1:
                 raise SchemaError(f"column {column!r} is declared twice; each column has one role")
 
     def __eq__(self, other: object) -> bool:
@@ -222,6 +214,11 @@ class Schema:
 
     def __hash__(self) -> int:
         return hash(self.sha256)
+
+    @cached_property
+    def offsets(self) -> tuple[int, ...]:
+        """For each attribute, the position of its first value among a context's bits."""
+        return tuple(accumulate((len(a.values) for a in self.attributes[:-1]), initial=0))
 
     @property
     def width(self) -> int:

@@ -79,6 +79,23 @@ class Table:
         """Return the distinct metric values of a population, rising, and their counts. Private."""
         return self.view.distribution(self.words([mask])[0])
 
+    def tail_moments(self, value: float) -> NDArray[np.float64]:
+        """Return, for each cell, count, sum and squares of what lies above a metric. Private.
+
+        Sums are about the view's centre; the fourth row says how many have that very metric.
+        """
+        above, same = self._rows.metric > value, self._rows.metric == value
+        cell, size = self._rows.cell[above], len(self._rows.cells)
+        centred = self._rows.metric[above] - self.view.centre
+        return np.array(
+            [
+                np.bincount(cell, minlength=size),
+                np.bincount(cell, centred, minlength=size),
+                np.bincount(cell, centred**2, minlength=size),
+                np.bincount(self._rows.cell[same], minlength=size),
+            ]
+        )
+
     def covered_cells(self, mask: int) -> NDArray[np.bool_]:
         """Return which cells a context covers. Private."""
         missing = self.view.cell_needs & ~self.words([mask])[0]
@@ -193,6 +210,8 @@ def _matching(rows: Rows, key: int | str) -> NDArray[np.int64]:
         raise RecordError("a record is named by a whole number or a text")
     keys = rows.keys
     try:
+        if isinstance(key, str) and str(int(key) if _counts_by_number(keys) else key) != key:
+            return np.zeros(0, dtype=np.int64)  # "017" is not the number 17
         if keys is None:
             return np.flatnonzero([0 <= int(key) < len(rows.metric)]) + int(key)
         if isinstance(keys, np.ndarray):
@@ -206,3 +225,7 @@ def _matching(rows: Rows, key: int | str) -> NDArray[np.int64]:
     except (ValueError, OverflowError, pa.ArrowException):  # not comparable, so none of them
         return np.zeros(0, dtype=np.int64)
     return np.flatnonzero(equal.to_numpy(zero_copy_only=False).astype(bool))
+
+
+def _counts_by_number(keys: Any) -> bool:
+    return keys is None or isinstance(keys, np.ndarray) or pa.types.is_integer(keys.type)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.context import Context
-from pcor.errors import ParameterError, UnknownName, plain
+from pcor.errors import ParameterError, UnknownName, others_code, plain
 from pcor.table import Table
 from pcor.view import View
 
@@ -134,28 +134,30 @@ def get_utility(utility: object) -> Utility:
         raise ParameterError(
             f"the utility {utility.__name__} is a class; give an object: {utility.__name__}(...)"
         )
+    return _checked(utility)
+
+
+def _checked(utility: Any) -> Utility:
+    """Return the user's own utility, or say which declaration is missing or cannot be."""
+    who = f"the utility {type(utility).__name__}"
     for declared in ("sensitivity", "monotonic", "score"):
         if not hasattr(utility, declared):
             raise ParameterError(
-                f"the utility {type(utility).__name__} does not declare {declared!r}; a utility "
-                "needs sensitivity, monotonic and score(population)"
+                f"{who} does not declare {declared!r}; a utility needs sensitivity, monotonic and "
+                "score(population)"
             )
-    if not callable(utility.score):  # type: ignore[attr-defined]
-        raise ParameterError(
-            f"the utility {type(utility).__name__}: score must be a function of a population"
-        )
-    sensitivity = utility.sensitivity  # type: ignore[attr-defined]
+    if not callable(utility.score):
+        raise ParameterError(f"{who}: score must be a function of a population")
+    sensitivity = utility.sensitivity
     number = isinstance(sensitivity, int | float | Fraction) and not isinstance(sensitivity, bool)
     if not number or not sensitivity > 0 or sensitivity % 1 != 0:
         raise ParameterError(
-            f"the utility {type(utility).__name__}: sensitivity must be a positive whole number, "
-            "as scores are whole numbers"
+            f"{who}: sensitivity must be a positive whole number, as scores are whole numbers"
         )
-    if not isinstance(utility.monotonic, bool):  # type: ignore[attr-defined]
-        raise ParameterError(
-            f"the utility {type(utility).__name__}: monotonic must be True or False"
-        )
-    return utility  # type: ignore[return-value]
+    if not isinstance(utility.monotonic, bool):
+        raise ParameterError(f"{who}: monotonic must be True or False")
+    checked: Utility = utility
+    return checked
 
 
 def describe_utility(utility: Utility) -> dict[str, Any]:
@@ -208,7 +210,8 @@ class Scorer:
 
     def _own(self, mask: int) -> int:
         population = Population(Context.from_mask(self._table.schema, mask), self._table)
-        score = _score(self._utility, population)
+        with others_code(f"the utility {type(self._utility).__name__}"):
+            score = self._utility.score(population)
         whole = isinstance(score, int | np.integer) and not isinstance(score, bool)
         if not whole or abs(int(score)) > LARGEST_SCORE:
             raise ParameterError(
@@ -216,14 +219,3 @@ class Scorer:
                 "scale the score, round it, and declare a sensitivity that covers the rounding"
             )
         return int(score)
-
-
-def _score(utility: Utility, population: Population) -> int:
-    """Call the user's code; what it says when it fails can hold private rows, so it is not told."""
-    try:
-        return utility.score(population)
-    except Exception as error:
-        raise ParameterError(
-            f"the utility {type(utility).__name__} failed with a {type(error).__name__}; try it "
-            "on a table that is not private"
-        ) from None

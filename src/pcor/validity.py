@@ -7,11 +7,13 @@ remembered by context, so that no search asks the detector twice.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pcor.detectors import Detector
+from pcor.errors import others_code
 from pcor.table import Record, Table
 from pcor.view import View, Words
 
@@ -32,7 +34,28 @@ class Validity:
 
     def of_words(self, words: Words) -> NDArray[np.bool_]:
         """Return the verdicts on contexts of the record's space, without remembering them."""
-        return self.detector.batch(self.table.view, self.record.value, words)
+        return self.judge(self.table.view, words)
+
+    def judge(
+        self, view: View, words: Words, moments: NDArray[np.float64] | None = None
+    ) -> NDArray[np.bool_]:
+        """Ask the detector about contexts whose rows are all in the view."""
+        if moments is None and self.detector.wants_tail:
+            moments = view.several_totals(words, self.cell_moments[:, view.cells])
+        with others_code(f"the detector {self.detector.name!r}"):
+            return self.detector.batch(view, self.record.value, words, moments)
+
+    @cached_property
+    def cell_moments(self) -> NDArray[np.float64]:
+        """What a detector may want to know of each cell: shape (kinds, cells of the table).
+
+        Its rows; and for one that wants the tail: sum and sum of squares about the centre, then
+        the same three of the values above the record's, then how many equal it.
+        """
+        view = self.table.view
+        if not self.detector.wants_tail:
+            return view.cell_counts[np.newaxis].astype(np.float64)
+        return np.concatenate([view.moments, self.table.tail_moments(self.record.value)])
 
     def of_neighbours(self, mask: int) -> NDArray[np.bool_]:
         """Return the verdicts on the one-bit neighbours of a context.
@@ -54,6 +77,6 @@ class Validity:
         self._known.update(dict.fromkeys(unknown, False))
         if inside:
             view = self.table.view if around is None else self.near(around)
-            verdicts = self.detector.batch(view, self.record.value, self.table.words(inside))
+            verdicts = self.judge(view, self.table.words(inside))
             self._known.update(zip(inside, verdicts.tolist(), strict=True))
         return np.array([self._known[mask] for mask in masks], dtype=bool)

@@ -66,14 +66,20 @@ class View:
         in_slices(len(masks), lambda s: totals(masks[s], self.cell_needs, weights, out[s]), 64)
         return out
 
-    def moments(self, masks: Words) -> NDArray[np.float64]:
-        """Return count, sum and sum of squares (about the centre) of each context."""
-        from pcor._kernels.grubbs import cell_moments
+    def several_totals(self, masks: Words, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return several summed weights of the covered cells: shape (kinds, contexts)."""
+        from pcor._kernels.covering import cell_totals
 
-        out = np.empty((len(masks), 3))
-        cells = (self.cell_needs, self.cell_counts, self.cell_sums, self.cell_squares)
-        in_slices(len(masks), lambda s: cell_moments(masks[s], *cells, out[s]), 64)
+        out = np.empty((len(weights), len(masks)))
+        in_slices(
+            len(masks), lambda s: cell_totals(masks[s], self.cell_needs, weights, out[:, s]), 64
+        )
         return out
+
+    @property
+    def moments(self) -> NDArray[np.float64]:
+        """Count, sum and sum of squares (about the centre) of each cell: shape (3, cells)."""
+        return np.array([self.cell_counts, self.cell_sums, self.cell_squares])
 
     def distribution(self, mask: Words) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return the distinct metric values of a population, rising, and their counts."""

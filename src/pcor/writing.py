@@ -11,18 +11,12 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pcor.errors import PcorError
+from pcor.errors import WriteError
 
 
-class WriteError(PcorError):
-    """The output cannot be written; what was there is untouched."""
-
-    kind = "write"
-
-
-def check_target(path: Path, endings: Sequence[str] = ()) -> None:
-    """Refuse at once an ``--out`` that could only fail after the work is done."""
-    shown = f"--out {str(path)!r}"
+def check_target(path: Path, endings: Sequence[str] = (), what: str = "--out") -> None:
+    """Refuse at once an output that could only fail after the work is done."""
+    shown = f"{what} {str(path)!r}"
     if endings and path.suffix.lower() not in endings:
         raise WriteError(f"{shown} must end in {' or '.join(endings)}")
     if not path.parent.is_dir():
@@ -33,7 +27,7 @@ def check_target(path: Path, endings: Sequence[str] = ()) -> None:
         raise WriteError(f"{shown}: this user may not write into {str(path.parent)!r}")
 
 
-def write_whole(path: str | Path, write: Callable[[Path], None]) -> None:
+def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
     """Call ``write`` with a temporary path and move the result to ``path``."""
     target = Path(path)
     try:
@@ -59,8 +53,4 @@ def write_whole(path: str | Path, write: Callable[[Path], None]) -> None:
 
 def write_text(path: str | Path, text: str) -> None:
     """Write a text file whole or not at all."""
-
-    def write(part: Path) -> None:
-        part.write_text(text, encoding="utf-8")
-
-    write_whole(path, write)
+    write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))

@@ -50,6 +50,18 @@ def totals(masks: Array, needs: Array, weights: Array, out: Array) -> None:
 
 
 @kernel
+def cell_totals(masks: Array, needs: Array, weights: Array, out: Array) -> None:
+    """Sum several weights of the covered cells, for each context: shape (kinds, contexts)."""
+    for row in range(len(masks)):
+        for kind in range(len(weights)):
+            out[kind, row] = 0.0
+        for cell in range(len(needs)):
+            if covers(masks[row], needs, cell):
+                for kind in range(len(weights)):
+                    out[kind, row] += weights[kind, cell]
+
+
+@kernel
 def covered_places(mask: Array, needs: Array) -> Array:
     """Return the places that a context covers."""
     kept = np.empty(len(needs), np.int64)

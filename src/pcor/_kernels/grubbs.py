@@ -25,21 +25,6 @@ SLACK = 1e-9
 
 
 @kernel
-def cell_moments(
-    masks: Array, needs: Array, counts: Array, sums: Array, squares: Array, out: Array
-) -> None:
-    """Add up count, sum and sum of squares of the covered cells, for each context."""
-    for row in range(len(masks)):
-        n, total, square = 0.0, 0.0, 0.0
-        for cell in range(len(needs)):
-            if covers(masks[row], needs, cell):
-                n += counts[cell]
-                total += sums[cell]
-                square += squares[cell]
-        out[row, 0], out[row, 1], out[row, 2] = n, total, square
-
-
-@kernel
 def grubbs_verdicts(
     masks: Array,
     needs: Array,
@@ -57,7 +42,8 @@ def grubbs_verdicts(
         needs: the needed bits of each pair.
         values: the metric of each pair less the centre, rising.
         counts: the rows of each pair.
-        moments: count, sum and sum of squares of each context, about the centre.
+        moments: for each context count, sum and sum of squares about the centre; then, if known,
+            the same of the values above V, and how many equal V's. Shape (3 or 7, contexts).
         critical: the critical value for each number of rows left.
         rule: the tail (0 both, 1 upper, 2 lower), V's value less the centre, and the smallest
             population.
@@ -65,45 +51,159 @@ def grubbs_verdicts(
     """
     tail, v, smallest = rule
     for row in range(len(masks)):
-        n, total, square = int(moments[row, 0]), moments[row, 1], moments[row, 2]
-        scale = square
-        low, high = -1, len(values)
-        below, above = 0, 0  # copies left of the pairs at low and high
-        out[row] = NO
-        if n < smallest:
+        n, total, square = int(moments[0, row]), moments[1, row], moments[2, row]
+        if n < smallest or n < 3:
+            out[row] = NO
             continue
-        while n >= 3:
-            while below == 0:
-                low += 1
-                below = counts[low] if covers(masks[row], needs, low) else 0
-            while above == 0:
-                high -= 1
-                above = counts[high] if covers(masks[row], needs, high) else 0
-            if values[low] == values[high]:
-                break
-            mean = total / n
-            spread = square - total * mean
-            size = np.sqrt(scale / n)
-            up, down = values[high] - mean, mean - values[low]
-            upper = tail == 1 or (tail == 0 and up >= down)
-            if spread <= SLACK * scale or (tail == 0 and abs(up - down) <= SLACK * size):
-                out[row] = UNSURE
-                break
-            distance = up if upper else down
-            needed = critical[n] * np.sqrt(spread / (n - 1))
-            if abs(distance - needed) <= SLACK * (size + needed * scale / spread):
-                out[row] = UNSURE
-                break
-            if distance < needed:
-                break
-            removed = values[high] if upper else values[low]
-            if removed == v:
-                out[row] = YES
-                break
-            n -= 1
-            total -= removed
-            square -= removed * removed
-            if upper:
-                above -= 1
-            else:
-                below -= 1
+        out[row] = UNSURE
+        if len(moments) > 3:
+            out[row] = _at_once(
+                masks[row], needs, values, counts, critical, tail, v, moments[:, row]
+            )
+        if out[row] == UNSURE:
+            out[row] = _step_by_step(
+                masks[row], needs, values, counts, critical, tail, v, n, total, square
+            )
+
+
+@kernel
+def _at_once(
+    mask: Array,
+    needs: Array,
+    values: Array,
+    counts: Array,
+    critical: Array,
+    tail: int,
+    v: float,
+    moments: Array,
+) -> int:
+    """Decide without removing one by one.
+
+    Say V is on the upper side, and the lower extreme is too near to be removed as long as V is
+    there. Then what is removed before V are the values above it, each time lowering mean, deviation
+    and critical value. So V is removed only if it is far enough out once all values above it are
+    gone, and whatever is far enough out now will be removed when its turn comes.
+    """
+    n, total, square = moments[0], moments[1], moments[2]
+    mean = total / n
+    upper = tail == 1 or (tail == 0 and v >= mean)
+    side = 1.0 if upper else -1.0
+    gone, gone_total, gone_square = moments[3], moments[4], moments[5]
+    if not upper:
+        same = moments[6]
+        gone = n - gone - same
+        gone_total = total - gone_total - same * v
+        gone_square = square - gone_square - same * v * v
+    left = int(n - gone)
+    if left < 3:
+        return UNSURE if tail == 0 else NO  # nothing is tested among fewer than three
+    mean_left = (total - gone_total) / left
+    spread = square - total * mean
+    spread_left = (square - gone_square) - (total - gone_total) * mean_left
+    if spread_left <= SLACK * square:
+        return UNSURE
+    slack = SLACK * (np.sqrt(square / n) + np.sqrt(square / left))
+    needed = critical[int(n)] * np.sqrt(spread / (n - 1))
+    needed_left = critical[left] * np.sqrt(spread_left / (left - 1))
+    roughly = 1 + SLACK * square / spread_left
+    if tail == 0:
+        pair, step = (0, 1) if upper else (len(values) - 1, -1)
+        while not covers(mask, needs, pair):
+            pair += step
+        if side * (mean - values[pair]) + slack >= needed_left / roughly:
+            return UNSURE
+    if side * (v - mean) - slack > needed * roughly:
+        return YES
+    if side * (v - mean_left) + slack < needed_left / roughly:
+        return NO
+    return _in_leaps(mask, needs, values, counts, critical, side, v, moments)
+
+
+@kernel
+def _in_leaps(
+    mask: Array,
+    needs: Array,
+    values: Array,
+    counts: Array,
+    critical: Array,
+    side: float,
+    v: float,
+    moments: Array,
+) -> int:
+    """Remove everything that is far enough out, test again, until V is or nothing is."""
+    n, total, square = moments[0], moments[1], moments[2]
+    scale = square
+    pair, step = (len(values) - 1, -1) if side > 0 else (0, 1)
+    while True:
+        mean = total / n
+        spread = square - total * mean
+        if n < 3 or spread <= SLACK * scale:
+            return UNSURE
+        slack = 2 * SLACK * np.sqrt(scale / n)
+        roughly = 1 + SLACK * scale / spread
+        needed = critical[int(n)] * np.sqrt(spread / (n - 1))
+        if side * (v - mean) - slack > needed * roughly:
+            return YES
+        before = n
+        while (
+            not covers(mask, needs, pair) or side * (values[pair] - mean) - slack > needed * roughly
+        ):
+            if covers(mask, needs, pair):
+                n -= counts[pair]
+                total -= counts[pair] * values[pair]
+                square -= counts[pair] * values[pair] * values[pair]
+            pair += step
+        if n == before:
+            return NO if side * (values[pair] - mean) + slack < needed / roughly else UNSURE
+
+
+@kernel
+def _step_by_step(
+    mask: Array,
+    needs: Array,
+    values: Array,
+    counts: Array,
+    critical: Array,
+    tail: int,
+    v: float,
+    n: int,
+    total: float,
+    square: float,
+) -> int:
+    """Remove extremes one at a time until V's turn comes or the test finds none."""
+    scale = square
+    low, high = -1, len(values)
+    below, above = 0, 0  # copies left of the pairs at low and high
+    while n >= 3:
+        while below == 0:
+            low += 1
+            below = counts[low] if covers(mask, needs, low) else 0
+        while above == 0:
+            high -= 1
+            above = counts[high] if covers(mask, needs, high) else 0
+        if values[low] == values[high]:
+            return NO
+        mean = total / n
+        spread = square - total * mean
+        size = np.sqrt(scale / n)
+        up, down = values[high] - mean, mean - values[low]
+        if spread <= SLACK * scale or (tail == 0 and abs(up - down) <= SLACK * size):
+            return UNSURE
+        upper = tail == 1 or (tail == 0 and up > down)
+        distance = up if upper else down
+        needed = critical[n] * np.sqrt(spread / (n - 1))
+        if abs(distance - needed) <= SLACK * (size + needed * scale / spread):
+            return UNSURE
+        if distance < needed:
+            return NO
+        removed = values[high] if upper else values[low]
+        if removed == v:
+            return YES
+        n -= 1
+        total -= removed
+        square -= removed * removed
+        if upper:
+            above -= 1
+        else:
+            below -= 1
+    return NO

@@ -15,27 +15,21 @@ Array = Any
 
 
 @kernel
-def block_moments(
-    inner_needs: Array, counts: Array, sums: Array, squares: Array, out: Array
-) -> None:
-    """Fill ``out[i]`` with count, sum and sum of squares of the cells whose needs are in i.
+def block_totals(inner_needs: Array, weights: Array, out: Array) -> None:
+    """Fill ``out[:, i]`` with the summed weights of the cells whose needs are in i.
 
     Args:
         inner_needs: for each cell inside the outer bits, its needed inner bits as a number.
-        counts: the rows of each cell.
-        sums: the sum of each cell.
-        squares: the sum of squares of each cell.
-        out: zeros, shape (2^L, 3).
+        weights: several weights for each cell, shape (kinds, cells).
+        out: zeros, shape (kinds, 2^L).
     """
-    for cell in range(len(inner_needs)):
-        place = inner_needs[cell]
-        out[place, 0] += counts[cell]
-        out[place, 1] += sums[cell]
-        out[place, 2] += squares[cell]
-    step = 1
-    while step < len(out):
-        for low in range(0, len(out), 2 * step):
-            for place in range(low, low + step):
-                for moment in range(3):
-                    out[place + step, moment] += out[place, moment]
-        step *= 2
+    for kind in range(len(weights)):
+        row = out[kind]
+        for cell in range(len(inner_needs)):
+            row[inner_needs[cell]] += weights[kind, cell]
+        step = 1
+        while step < len(row):
+            for low in range(0, len(row), 2 * step):
+                for place in range(low, low + step):
+                    row[place + step] += row[place]
+            step *= 2

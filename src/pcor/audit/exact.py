@@ -1,8 +1,9 @@
 """The exact output distribution of a release, by replaying every random decision.
 
 Private: the distribution; for the owner only. The code that releases is the code that is audited:
-``release.draw`` runs once per path through the tree of decisions, with a chooser that takes each
-branch in turn and multiplies up its chance. Small spaces only.
+the search of ``release`` runs once per path through the tree of decisions, with a chooser that
+takes each branch in turn and multiplies up its chance; the last draw's chances are computed. Small
+spaces only.
 """
 
 from __future__ import annotations
@@ -19,17 +20,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from pcor.choosing import Accepts
+from pcor.choosing import Accepts, Chooser
 from pcor.context import Context
-from pcor.errors import NoValidContext, TooLarge
+from pcor.errors import NOTHING, NoValidContext, TooLarge
 from pcor.ordered import Candidates
-from pcor.planning import plan
-from pcor.release import check_start, draw
+from pcor.planning import Plan, plan
+from pcor.release import best_first, check_start, explore
 from pcor.table import Table
 from pcor.validity import Validity
 
 # More paths than this are not replayed; searches are then audited by sampling.
-PATH_LIMIT = 1_000_000
+PATH_LIMIT = 100_000
+
+# A tree as wide everywhere as on its first path has this many times too many leaves: do not begin.
+_FAR_TOO_MANY = 1000
 
 
 def exact_distribution(
@@ -37,7 +41,8 @@ def exact_distribution(
 ) -> dict[Context, float]:
     """Return the chance of every context that a release could give. For the owner only.
 
-    Where a capped search can come back with nothing, the chances fall short of 1 by that much.
+    Where a capped search can come back with nothing, the chances fall short of 1 by that much. A
+    chance below 1e-308 is given as 0; ``exact_log_chances`` keeps it.
 
     Args:
         table: the rows.
@@ -47,45 +52,76 @@ def exact_distribution(
         **options: the options of ``pcor.release``: detector, search, utility, samples, start,
             accounting, selection.
     """
+    logs = exact_log_chances(table, record, epsilon, limit=limit, **options)
+    return {context: math.exp(log) for context, log in logs.items() if context is not None}
+
+
+def exact_log_chances(
+    table: Table, record: int | str, epsilon: object, *, limit: int = PATH_LIMIT, **options: Any
+) -> dict[Context | None, float]:
+    """Return the logarithm of the chance of every answer; ``None`` stands for "none was found"."""
     settled = plan(table.schema, epsilon, **options)
     queried = table.record(record)
     check_start(settled.search, queried)
     validity = Validity(table, queried, settled.detector)
-    chances: dict[int, float] = {}
-    none: NoValidContext | None = None
+    logs: dict[int | None, list[float]] = {}
     for number, (path, chooser) in enumerate(_paths()):
-        if number >= limit:
+        try:
+            masks, scores = _candidates(settled, validity, chooser)
+            last = selection_log_chances(
+                scores, eta=settled.bill.eta, mechanism=settled.selection
+            ).tolist()
+        except NoValidContext:
+            masks, last = [None], [0.0]
+        for mask, log in zip(masks, last, strict=True):
+            logs.setdefault(mask, []).append(chooser.log_chance + log)
+        if number >= limit or path.size > _FAR_TOO_MANY * limit:
             raise TooLarge(
                 f"the release has more than {limit:,} paths of decisions; take a smaller table, "
                 "fewer samples, or raise limit="
             )
-        try:
-            mask = draw(settled, validity, chooser)
-            chances[mask] = chances.get(mask, 0.0) + chooser.chance
-        except NoValidContext as error:
-            none = error
         path.finish()
-    if none is not None and not chances:
-        raise none
-    return {Context.from_mask(table.schema, mask): p for mask, p in sorted(chances.items())}
+    if set(logs) == {None}:
+        raise NoValidContext(NOTHING)
+    return {
+        None if mask is None else Context.from_mask(table.schema, mask): _log_of_sum(terms)
+        for mask, terms in sorted(logs.items(), key=lambda item: (item[0] is None, item[0] or 0))
+        if max(terms) > -math.inf
+    }
 
 
-def largest_log_ratio(here: Mapping[Context, float], there: Mapping[Context, float]) -> float:
-    """Return the largest absolute log ratio of any answer's chance; "none found" is one of them.
+def _candidates(
+    settled: Plan, validity: Validity, chooser: Chooser
+) -> tuple[Sequence[int | None], list[int]]:
+    """Return the candidates of the last draw and their scores; ordered ones to the end."""
+    ordered = best_first(settled, validity)
+    if ordered is None:
+        return explore(settled, validity, chooser)
+    while not ordered.finished:
+        ordered.advance()
+    scores = [run.utility for run in ordered.met() for _ in range(run.count)]
+    if not scores:
+        raise NoValidContext(NOTHING)
+    return ordered.masks(), scores
 
-    Infinite where an answer is possible on one side only.
+
+def largest_log_ratio(
+    here: Mapping[Context | None, float], there: Mapping[Context | None, float]
+) -> float:
+    """Return the largest absolute log ratio of any answer's chance, from ``exact_log_chances``.
+
+    Infinite where an answer is possible on one side only; "none was found" is an answer too.
     """
-    pairs = [(here.get(c, 0.0), there.get(c, 0.0)) for c in {*here, *there}]
-    pairs.append((_nothing(here), _nothing(there)))
-    if any((one > 0) != (other > 0) for one, other in pairs):
+    if set(here) != set(there):
         return math.inf
-    return max((abs(math.log(one / other)) for one, other in pairs if one > 0), default=0.0)
+    return max((abs(here[answer] - there[answer]) for answer in here), default=0.0)
 
 
-def _nothing(chances: Mapping[Context, float]) -> float:
-    """Return the chance that no context was found: what is missing from 1, rounding aside."""
-    missing = 1.0 - math.fsum(chances.values())
-    return missing if missing > 1e-9 else 0.0
+def _log_of_sum(logs: Sequence[float]) -> float:
+    top = max(logs)
+    return (
+        top + math.log(math.fsum(math.exp(log - top) for log in logs)) if top > -math.inf else top
+    )
 
 
 class _Path:
@@ -95,6 +131,11 @@ class _Path:
         self.taken: list[int] = []
         self.widths: list[int] = []
         self.depth = 0
+
+    @property
+    def size(self) -> int:
+        """How many paths there would be, were the tree as wide everywhere as here."""
+        return math.prod(self.widths)
 
     def decide(self, width: int) -> int:
         """Return the branch to take at this decision."""
@@ -123,16 +164,16 @@ def _paths() -> Iterator[tuple[_Path, _ReplayingChooser]]:
 
 
 class _ReplayingChooser:
-    """Takes the branches that a path says and keeps their chance."""
+    """Takes the branches that a path says and keeps the logarithm of their chance."""
 
     private = False
 
     def __init__(self, path: _Path) -> None:
-        self.chance = 1.0
+        self.log_chance = 0.0
         self._path = path
 
     def uniform(self, count: int) -> int:
-        self.chance /= count
+        self.log_chance -= math.log(count)
         return self._path.decide(count)
 
     def sample(self, size: int, accepts: Accepts, *, wanted: int, cap: int) -> list[int]:
@@ -140,19 +181,16 @@ class _ReplayingChooser:
         accepted = tuple(int(i) for i in np.flatnonzero(accepts(range(size))))
         branches = _sampled(accepted, size, wanted, cap)
         drawn, chance = branches[self._path.decide(len(branches))]
-        self.chance *= chance
+        self.log_chance += math.log(chance) if chance > 0 else -math.inf
         return list(drawn)
 
     def select_first(self, candidates: Candidates, *, eta: Fraction) -> int | None:
-        while candidates.remaining():
-            candidates.advance()
-        scores = [run.utility for run in candidates.met() for _ in range(run.count)]
-        return self.select(scores, eta=eta, mechanism="exponential") if scores else None
+        raise RuntimeError(f"the last draw is computed, not replayed ({candidates!r}, {eta})")
 
     def select(self, scores: Sequence[int], *, eta: Fraction, mechanism: str) -> int:
-        chances = selection_chances(scores, eta=eta, mechanism=mechanism)
+        logs = selection_log_chances(scores, eta=eta, mechanism=mechanism)
         branch = self._path.decide(len(scores))
-        self.chance *= float(chances[branch])
+        self.log_chance += float(logs[branch])
         return branch
 
 
@@ -192,7 +230,17 @@ def _kept_counts(accepted: int, size: int, wanted: int, cap: int) -> Iterator[tu
 def selection_chances(
     scores: Sequence[int], *, eta: Fraction, mechanism: str
 ) -> NDArray[np.float64]:
-    """Return the chance of each index under a selection mechanism.
+    """Return the chance of each index under a selection mechanism."""
+    chances: NDArray[np.float64] = np.exp(
+        selection_log_chances(scores, eta=eta, mechanism=mechanism)
+    )
+    return chances
+
+
+def selection_log_chances(
+    scores: Sequence[int], *, eta: Fraction, mechanism: str
+) -> NDArray[np.float64]:
+    """Return the logarithm of the chance of each index under a selection mechanism.
 
     The exponential mechanism's are its definition. Permute-and-flip's: a random order is a
     uniform arrival time x for each candidate, and i is taken if it succeeds and nobody before it
@@ -200,15 +248,16 @@ def selection_chances(
     (q = exp(eta (u - max))), a polynomial that Gauss-Legendre quadrature integrates exactly.
     """
     best = max(scores)
-    q = np.array([math.exp(float(eta * (score - best))) for score in scores])
+    log_q = np.array([float(eta * (score - best)) for score in scores])
+    q = np.exp(log_q)
     if mechanism == "exponential":
-        chances: NDArray[np.float64] = q / q.sum()
-        return chances
+        logs: NDArray[np.float64] = log_q - math.log(q.sum())
+        return logs
     nodes, weights = _quadrature(len(scores) // 2 + 1)
     x = (nodes[:, np.newaxis] + 1) / 2
     failures = 1 - x * q
     others = np.array([np.delete(failures, i, axis=1).prod(axis=1) for i in range(len(scores))])
-    flipped: NDArray[np.float64] = q * (others @ (weights / 2))
+    flipped: NDArray[np.float64] = log_q + np.log(others @ (weights / 2))
     return flipped
 
 

@@ -52,7 +52,8 @@ app = typer.Typer(
     help="""Explain why a record is an outlier without giving away everybody else.
 
 PCOR releases a context, such as "job is Librarian; any employer", in which the record really is an
-outlier, drawn so that the other people in it are protected (relaxed differential privacy, OCDP).
+outlier, drawn so that it tells little about the other people in it. The guarantee is a relaxed one
+(OCDP) and does not cover everybody: each release says in full what it promises.
 
 Try: pcor demo
 

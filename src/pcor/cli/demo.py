@@ -11,8 +11,9 @@ from pyarrow import csv, parquet
 import pcor
 from pcor.cli import options
 from pcor.cli.output import guarded, say, say_json
-from pcor.demo import PLANTED, salaries, salary_schema
-from pcor.writing import WriteError, write_text, write_whole
+from pcor.demo import PLANTED, salaries, salary_schema, salary_table
+from pcor.errors import WriteError
+from pcor.writing import write_text, write_whole
 
 
 @guarded
@@ -31,8 +32,7 @@ def demo(
     if write is not None:
         _write(write)
     planted = PLANTED[0]
-    table = pcor.Table(salaries(), salary_schema())
-    released = pcor.release(table, planted.record, epsilon)
+    released = pcor.release(salary_table(), planted.record, epsilon)
     if as_json:
         say_json(released.to_dict())
         return
@@ -49,8 +49,8 @@ def demo(
     say("  " + released.explain().replace("\n", "\n  ") + "\n")
     say("What is promised:")
     say("  " + str(released.promise).replace("\n", "\n  ") + "\n")
-    say("Run it again: the context may differ, because it is drawn. A release like this is charged")
-    say("against a budget, and nothing but the context and public parameters leaves.")
+    say("Run it again: the context may differ, because it is drawn. Releases about the same people")
+    say("add up, so keep the sum of their epsilons (in Python: pcor.Budget).")
     if write is None:
         say("\nNext: `pcor demo --write demo` puts the table and its schema into a folder to try")
     else:

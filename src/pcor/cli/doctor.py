@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import typer
 
+from pcor.choosing import MECHANISMS
 from pcor.cli import options
 from pcor.cli.output import guarded, say, say_json
 from pcor.detectors import detector_names, get_detector
@@ -65,8 +66,7 @@ def _works(check: Callable[[], bool]) -> tuple[bool, str]:
 def _draws() -> bool:
     """Draw where one candidate is better by far: anything else has a chance below exp(-1000)."""
     chooser = SystemChooser()
-    mechanisms = ("exponential", "permute_and_flip")
     return all(
         chooser.select([0, 1_000_000], eta=Fraction(1, 1000), mechanism=name) == 1
-        for name in mechanisms
+        for name in MECHANISMS
     )

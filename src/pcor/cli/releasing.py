@@ -12,6 +12,7 @@ from pcor.cli import options
 from pcor.cli.output import guarded, say, say_json, tell
 from pcor.errors import ParameterError, SourceError
 from pcor.schema import Schema
+from pcor.sources.fitting import marked_lines
 from pcor.writing import check_target
 
 
@@ -110,6 +111,8 @@ def release(
         "selection": selection,
         **_request(declared, utility, overlap_with, start),
     }
+    if marks := marked_lines(schema):
+        tell(f"note: {marks} lines of the schema are still marked REVIEW: read off the data")
     pcor.plan(declared, **request)  # what can be refused without the rows is, before they are read
     chooser = None if seed is None else pcor.testing.seeded(seed)
     released = pcor.release(pcor.Table(file, declared), record, chooser=chooser, **request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -9,9 +10,10 @@ import typer
 
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, say, say_json, tell
+from pcor.errors import WriteError
 from pcor.schema import Schema
-from pcor.sources.fitting import draft, misfits
-from pcor.writing import WriteError, check_target, write_text
+from pcor.sources.fitting import REVIEW, draft, marked_lines, misfits
+from pcor.writing import check_target, write_text
 
 app = typer.Typer(
     help="Draft a schema, or check that a table fits one.",
@@ -45,10 +47,11 @@ def init(
     names = [name.strip() for name in attributes.split(",") if name.strip()]
     text = draft(file, metric=metric, attributes=names, id_column=id_column)
     write_text(out, text)
-    marked = text.count("# REVIEW:")
+    marked = text.count(REVIEW)
     if as_json:
         say_json({"schema": str(out), "to_review": marked})
         return
+    say(OWNER_ONLY)
     say(f"drafted {out}: {marked} lines are marked REVIEW because they were read off the data.")
     say("A domain is public: it must say what could occur. Go through them before you release.")
 
@@ -66,12 +69,9 @@ def check(
     """
     declared = Schema.from_file(schema)
     found = misfits(file, declared)
-    marks = schema.read_text(encoding="utf-8").count("# REVIEW:")
+    marks = marked_lines(schema)
     if as_json:
-        rows = [
-            {"column": m.column, "problem": m.problem, "rows": m.rows, "examples": list(m.examples)}
-            for m in found
-        ]
+        rows = [asdict(misfit) for misfit in found]
         say_json({"owner_only": OWNER_ONLY, "fits": not found, "to_review": marks, "misfits": rows})
     else:
         say(OWNER_ONLY)

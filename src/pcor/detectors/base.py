@@ -38,6 +38,7 @@ class Detector:
 
     name: ClassVar[str] = ""
     has_kernel: ClassVar[bool] = False
+    wants_tail: ClassVar[bool] = False
     min_population: int = 21
 
     def __post_init__(self) -> None:
@@ -71,8 +72,8 @@ class Detector:
         """Return the verdict on ``value`` in each of many contexts that cover the record.
 
         Detectors with a kernel answer all at once; the answers must be those of ``is_outlier``.
-        ``moments``, where the caller has them, are count, sum and sum of squares of each context
-        about the view's centre.
+        ``moments``, where the caller has them, are the contexts' populations in row 0 and, for a
+        detector that ``wants_tail``, the further rows of ``Validity.cell_moments``.
         """
         del moments  # of use to kernels only
         return np.array(

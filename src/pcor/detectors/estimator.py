@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.detectors.base import Counts, Detector, Values, Verdicts
-from pcor.errors import ParameterError
+from pcor.errors import ParameterError, others_code
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,8 @@ class Estimator(Detector):
         """Score the whole population and keep the first answer of each distinct value."""
         population = np.repeat(values, counts)
         first = np.cumsum(counts) - counts
-        answers = self._guarded_answers(population)
+        with others_code(self._label):
+            answers = np.asarray(self._answers(population))
         if answers.shape != population.shape:
             raise ParameterError(f"{self._label} must return one answer per row")
         if answers.dtype == bool:
@@ -84,20 +84,6 @@ class Estimator(Detector):
             raise ParameterError(f"{self._label} returns scores, so Estimator needs a threshold")
         flagged: Verdicts = answers[first] > self.threshold
         return flagged
-
-    def _guarded_answers(self, population: Values) -> NDArray[Any]:
-        """Call the user's code; what it says when it warns or fails can hold private rows."""
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return np.asarray(self._answers(population))
-        except ParameterError:
-            raise
-        except Exception as error:
-            raise ParameterError(
-                f"{self._label} failed with a {type(error).__name__}; try it on a table that is "
-                "not private"
-            ) from None
 
     def _answers(self, population: Values) -> NDArray[Any]:
         if not hasattr(self.rule, "fit"):

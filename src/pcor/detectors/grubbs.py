@@ -42,6 +42,7 @@ class Grubbs(Detector):
 
     name: ClassVar[str] = "grubbs"
     has_kernel: ClassVar[bool] = True
+    wants_tail: ClassVar[bool] = True
     alpha: float = 0.05
     tail: str = "both"
 
@@ -80,14 +81,14 @@ class Grubbs(Detector):
         from pcor._kernels.grubbs import UNSURE, YES, grubbs_verdicts
 
         if moments is None:
-            moments = view.moments(masks)
-        critical = critical_values(int(moments[:, 0].max(initial=0)), self.alpha, self.tail)
+            moments = view.several_totals(masks, view.moments)
+        critical = critical_values(int(moments[0].max(initial=0)), self.alpha, self.tail)
         rule = (TAILS.index(self.tail), value - view.centre, self.min_population)
         pairs = (view.needs, view.centred, view.counts)
         out = np.empty(len(masks), dtype=np.int8)
         in_slices(
             len(masks),
-            lambda s: grubbs_verdicts(masks[s], *pairs, moments[s], critical, rule, out[s]),
+            lambda s: grubbs_verdicts(masks[s], *pairs, moments[:, s], critical, rule, out[s]),
         )
         verdicts: Verdicts = out == YES
         for place in np.flatnonzero(out == UNSURE):

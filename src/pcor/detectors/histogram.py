@@ -44,6 +44,8 @@ class Histogram(Detector):
         super().__post_init__()
         if not isinstance(self.rare, float) or not 0 < self.rare < 1:
             raise ParameterError("rare must be a share between 0 and 1, not included")
+        if not isinstance(self.include_maximum, bool):
+            raise ParameterError("include_maximum must be true or false")
 
     @cached_property
     def _share(self) -> Fraction:
@@ -69,7 +71,7 @@ class Histogram(Detector):
         """Answer for many contexts with the compiled kernel."""
         from pcor._kernels.histogram import histogram_verdicts
 
-        populations = view.populations(masks) if moments is None else moments[:, 0].astype(np.int64)
+        populations = view.populations(masks) if moments is None else moments[0].astype(np.int64)
         share = (self._share.numerator, self._share.denominator)
         rule = (*share, bool(self.include_maximum), self.min_population)
         pairs = (view.needs, view.values, view.counts)
@@ -85,8 +87,8 @@ class Histogram(Detector):
 def bin_numbers(values: Values, bins: int) -> NDArray[np.int64]:
     """Return the bin of each value; ``values`` rise.
 
-    Each step rounds monotonically, so a larger value never lands in a lower bin, and where the
-    quotient is a whole number (a value on an edge) it is exact.
+    Each step rounds monotonically, so a larger value never lands in a lower bin; on whole numbers
+    the product is exact, and so is a value on an edge.
     """
     low, high = values[0], values[-1]
     if low == high:

@@ -64,8 +64,9 @@ class Explorer:
         )
         if not indices:
             raise NoValidContext(
-                "no context was found in which the record is an outlier by this detector; "
-                "try another detector, a search with more tries, or give a start context"
+                "no context was found in which the record is an outlier by this detector; try "
+                "another detector, other settings, or a start context. This answer is charged like "
+                "any other"
             )
         return [self.space.mask(index) for index in indices]
 

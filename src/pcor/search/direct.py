@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pcor.enumeration import ENUMERATION_LIMIT
-from pcor.errors import NoValidContext, ParameterError, TooLarge
+from pcor.errors import NOTHING, NoValidContext, ParameterError, TooLarge, counted
 from pcor.search.base import Explorer, Search
 
 
@@ -33,7 +33,7 @@ class Direct(Search):
         """Refuse a space that is too large; its size is public."""
         if size > self.limit:
             raise TooLarge(
-                f"search 'direct' would enumerate {size:,} contexts, more than its limit of "
+                f"search 'direct' would enumerate {counted(size)} contexts, more than its limit of "
                 f"{self.limit:,}; use search 'breadth_first', or in Python raise "
                 "Direct(limit=...) if you have the time"
             )
@@ -43,7 +43,7 @@ class Direct(Search):
         self.check(explorer.space.size)
         valid = explorer.valid(list(explorer.space.masks()))
         if not valid:
-            raise NoValidContext("there is no context in which the record is an outlier")
+            raise NoValidContext(NOTHING)
         return valid
 
     def describe(self) -> dict[str, Any]:

@@ -18,8 +18,10 @@ SEARCHES: dict[str, type[Search]] = {
     search.name: search for search in (Direct, Uniform, RandomWalk, DepthFirst, BreadthFirst)
 }
 
-# "auto" enumerates spaces up to this size; the size follows from the schema alone.
-AUTO_LIMIT = 1 << 12
+# "auto" takes the direct mechanism on spaces up to these sizes: the first where the detector has a
+# compiled kernel, the second where every context is a refit. Both follow from public facts alone.
+AUTO_LIMIT = 1 << 22
+AUTO_LIMIT_OF_REFITS = 1 << 10
 
 
 def get_search(
@@ -28,10 +30,15 @@ def get_search(
     *,
     samples: int | None = None,
     start: Context | None = None,
+    compiled: bool = False,
 ) -> Search:
-    """Return a search from its name; fill in ``samples`` and ``start`` where it takes them."""
+    """Return a search from its name; fill in ``samples`` and ``start`` where it takes them.
+
+    ``compiled`` says whether contexts are verified by a compiled kernel; "auto" looks at it.
+    """
     if isinstance(search, str):
-        search = _named(search, schema)
+        wanted = samples is not None or start is not None
+        search = _named(search, schema, compiled=compiled, sampling=wanted)
     if not isinstance(search, Search):
         raise ParameterError("search must be a name or a pcor search such as pcor.Direct()")
     if samples is not None:
@@ -45,10 +52,12 @@ def get_search(
     return search
 
 
-def _named(name: str, schema: Schema) -> Search:
+def _named(name: str, schema: Schema, *, compiled: bool, sampling: bool) -> Search:
     if name == "auto":
-        size = 1 << (schema.width - len(schema.attributes))
-        return Direct() if size <= AUTO_LIMIT else BreadthFirst()
+        # Whoever gives samples or a start wants a search that has them.
+        limit = AUTO_LIMIT if compiled else AUTO_LIMIT_OF_REFITS
+        small = 1 << (schema.width - len(schema.attributes)) <= limit
+        return Direct() if small and not sampling else BreadthFirst()
     if name not in SEARCHES:
         raise UnknownName("search", name, ["auto", *SEARCHES])
     return SEARCHES[name]()

@@ -6,7 +6,8 @@ quote cells, so they are replaced, not passed on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +31,15 @@ def read_columns(source: Any, columns: Sequence[str]) -> pa.Table:
             Arrow, DuckDB).
         columns: the names to read; a missing one is refused with the nearest that exists.
     """
+    wanted = list(dict.fromkeys(columns))
     if isinstance(source, str | Path):
-        return _read_file(Path(source), columns)
-    _check_columns("the table", column_names(source), columns)
+        path = Path(source)
+        _check_columns(f"the file {str(path)!r}", column_names(path), wanted)
+        with _reading(path):
+            return _read_file(path, wanted)
+    _check_columns("the table", column_names(source), wanted)
     try:
-        selected = nw.from_native(source).select(list(dict.fromkeys(columns)))
-        if isinstance(selected, nw.LazyFrame):
-            selected = selected.collect(backend="pyarrow")
-        return selected.to_arrow()
+        return _columns_of(nw.from_native(source), wanted)
     except Exception:  # each library has its own errors, and they quote cells
         raise SourceError(
             f"cannot read the rows of this {type(source).__name__}: a column may mix several kinds "
@@ -45,12 +47,21 @@ def read_columns(source: Any, columns: Sequence[str]) -> pa.Table:
         ) from None
 
 
+def _columns_of(frame: Any, wanted: list[str]) -> pa.Table:
+    if isinstance(frame, nw.LazyFrame):
+        # Polars reads such a name as a pattern of names, so it is picked out afterwards.
+        patterns = any(name == "*" or name.startswith("^") for name in wanted)
+        frame = (frame if patterns else frame.select(wanted)).collect(backend="pyarrow")
+    return pa.table({name: frame.get_column(name).to_arrow() for name in wanted})
+
+
 def column_names(source: Any) -> list[str]:
     """Return the names of all columns of a frame or a file."""
     if isinstance(source, str | Path):
         path = Path(source)
         _check_file(path)
-        return _names_of(path)
+        with _reading(path):
+            return _names_in(path)
     try:
         return [str(name) for name in nw.from_native(source).collect_schema().names()]
     except nw.exceptions.DuplicateError:
@@ -60,13 +71,6 @@ def column_names(source: Any) -> list[str]:
             f"cannot read rows from a {type(source).__name__}; give a pandas, Polars, Arrow or "
             "DuckDB frame, or a path to a CSV or Parquet file"
         ) from None
-
-
-def _read_file(path: Path, columns: Sequence[str]) -> pa.Table:
-    _check_file(path)
-    _check_columns(f"the file {str(path)!r}", _names_of(path), columns)
-    wanted = list(dict.fromkeys(columns))
-    return _opened(path, lambda p: _load(p, wanted))
 
 
 def _check_file(path: Path) -> None:
@@ -86,27 +90,25 @@ def _check_file(path: Path) -> None:
         raise SourceError(f"the file {str(path)!r} may not be read by this user") from None
 
 
-def _opened(path: Path, action: Any) -> Any:
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Replace what a reader says when it fails: it quotes cells."""
     try:
-        return action(path)
+        yield
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         kind = "CSV" if path.suffix.lower() == ".csv" else "Parquet"
-        raise SourceError(f"the file {str(path)!r} cannot be read as {kind}") from None
+        hint = " (UTF-8, separated by commas)" if kind == "CSV" else ""
+        raise SourceError(f"the file {str(path)!r} cannot be read as {kind}{hint}") from None
 
 
-def _names_of(path: Path) -> list[str]:
-    names: list[str] = _opened(path, _names)
-    return names
-
-
-def _names(path: Path) -> list[str]:
+def _names_in(path: Path) -> list[str]:
     if path.suffix.lower() != ".csv":
         return list(parquet.read_schema(path).names)
     with csv.open_csv(path, parse_options=_PARSE) as reader:
         return list(reader.schema.names)
 
 
-def _load(path: Path, columns: list[str]) -> pa.Table:
+def _read_file(path: Path, columns: list[str]) -> pa.Table:
     if path.suffix.lower() != ".csv":
         return parquet.read_table(path, columns=columns)
     # All cells as text: what a value means is the schema's to say ("007" may be a name), and an
@@ -130,7 +132,7 @@ def _check_columns(where: str, names: Sequence[str], wanted: Sequence[str]) -> N
         if column not in names:
             raise SourceError(
                 f"{where} has no column {column!r}{did_you_mean(column, names)}; "
-                f"columns: {', '.join(names)}"
+                f"it needs the columns: {', '.join(wanted)}"
             )
         if list(names).count(column) > 1:
             raise SourceError(f"{where} has more than one column {column!r}")

@@ -83,6 +83,11 @@ def draft(
     return "\n".join(lines) + "\n"
 
 
+def marked_lines(schema: Path) -> int:
+    """Return how many lines of a schema file still wait for the owner's review."""
+    return schema.read_text(encoding="utf-8").count(REVIEW)
+
+
 def misfits(source: Any, schema: Schema) -> list[Misfit]:
     """Return everything that does not fit, for the owner's eyes."""
     present = column_names(source)
