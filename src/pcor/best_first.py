@@ -2,24 +2,27 @@
 
 Private: everything. For a utility that is a sum of cell weights (population, overlap) removing a
 value never raises the score, so contexts can be met best first without listing them all
-(``_kernels.best_first``). ``ordered.draw_first`` draws from them before the end is reached. If that
-end is near anyway, the rest is enumerated in blocks, which is cheaper than one by one.
+(``_kernels.best_first``). ``ordered.draw_first`` draws from them before the end is reached; most
+draws are decided after a few. If one is not, the utilities of the whole space are one zeta
+transform, and from there on the contexts are taken from its sorted order.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.enumeration import blocks
 from pcor.ordered import Run
 from pcor.validity import Validity
 
 _FIRST_STEP = 128
-_LARGEST_STEP = 1 << 15
+_LARGEST_STEP = 1 << 16
 
-# Once one context in this many was visited, enumerating all is faster than going on.
-_ENOUGH = 32
+# After this many contexts the whole space is sorted, if it is not too large for that.
+_SORT_AFTER = 1 << 13
+_LARGEST_SORT = 24
 
 # Bounds on what was not met are rounded up to this many different utilities.
 _BOUNDS = 256
@@ -34,10 +37,15 @@ class BestFirst:
         self._weights = weights
         self._needs = space.indices_of(validity.table.view.cell_needs).astype(np.int64)
         self._free = len(space.free)
+        number = np.full(space.schema.width, self._free)
+        number[list(space.free)] = np.arange(self._free)
+        self._places = number[validity.table.view.cell_places]
         everything = int(weights.sum())
         self._heap = np.array([[everything, (1 << self._free) - 1, 0]], dtype=np.int64)
         self._size = 1  # entries of the heap in use
-        self._visited = 0
+        self._visited: list[NDArray[np.int64]] = []
+        self._utilities = np.zeros(0, dtype=np.int64)  # of all contexts, once they are sorted
+        self._sorted: NDArray[np.int64] | None = None  # the contexts left, best first
         self._step = _FIRST_STEP
         self._runs: list[Run] = []
         self._indices: list[NDArray[np.int64]] = []
@@ -45,7 +53,7 @@ class BestFirst:
     @property
     def finished(self) -> bool:
         """Whether every context was visited."""
-        return self._size == 0
+        return self._size == 0 if self._sorted is None else len(self._sorted) == 0
 
     def met(self) -> list[Run]:
         """Return the valid contexts met so far, by falling utility."""
@@ -54,26 +62,40 @@ class BestFirst:
     def remaining(self) -> list[Run]:
         """Return bounds on the contexts not visited yet, valid or not.
 
-        An open end stands for itself and for all contexts below it: those without any of the
-        values that may still be removed.
+        An open end of the heap stands for itself and for all contexts below it: those without
+        some of the values that may still be removed.
         """
+        if self._sorted is not None:
+            return self._sorted_bounds(self._sorted)
         ends = self._heap[: self._size]
         if len(ends) == 0:
             return []
+        below = np.ldexp(1.0, (self._free - ends[:, 2]).astype(np.int32))
         width = max(1, int(np.ptp(ends[:, 0])) // _BOUNDS)
-        bucket = -(-ends[:, 0] // width)  # rounded up: still an upper bound
-        ceilings, place = np.unique(bucket, return_inverse=True)
-        below = np.bincount(place, np.ldexp(1.0, (self._free - ends[:, 2]).astype(np.int32)))
+        ceilings, place = np.unique(-(-ends[:, 0] // width), return_inverse=True)
+        counts = np.bincount(place, below)  # whole numbers below 2^53: exact
         return [
             Run(int(utility) * width, int(count))
-            for utility, count in zip(ceilings, below, strict=True)
+            for utility, count in zip(ceilings, counts, strict=True)
         ]
 
     def advance(self) -> None:
         """Visit some more contexts and keep the valid ones."""
-        if _ENOUGH * self._visited > 1 << self._free:
-            self._finish()
-            return
+        visited = sum(map(len, self._visited))
+        if self._sorted is None and visited >= _SORT_AFTER and self._free <= _LARGEST_SORT:
+            self._sort()
+        if self._sorted is not None:
+            taken, self._sorted = self._sorted[: self._step], self._sorted[self._step :]
+            found = np.column_stack([self._utilities[taken], taken])
+        else:
+            found = self._visit()
+            self._visited.append(found[:, 1])
+        words = self._validity.record.space.words_of(found[:, 1].astype(np.uint64))
+        self._append(found[self._validity.of_words(words)])
+        self._step = min(2 * self._step, _LARGEST_STEP)
+
+    def _visit(self) -> NDArray[np.int64]:
+        """Take the next contexts off the heap."""
         from pcor._kernels.best_first import visit
 
         found = np.empty((self._step, 2), dtype=np.int64)
@@ -81,11 +103,30 @@ class BestFirst:
         if room > len(self._heap):
             self._heap = np.resize(self._heap, (2 * room, 3))
         visited, self._size = visit(
-            self._needs, self._weights, self._free, self._heap, self._size, found
+            self._needs, self._places, self._weights, self._free, self._heap, self._size, found
         )
-        self._visited += visited
-        self._keep(found[:visited])
-        self._step = min(2 * self._step, _LARGEST_STEP)
+        return found[:visited]
+
+    def _sort(self) -> None:
+        """Put all that was not visited in order.
+
+        What was met keeps its place, so the same uniform number still points to the same context.
+        """
+        from pcor._kernels.lattice import all_totals, heaviest_first
+
+        self._utilities = all_totals(self._needs, self._weights, self._free)
+        visited = np.zeros(len(self._utilities), dtype=bool)
+        visited[np.concatenate(self._visited)] = True
+        self._sorted = heaviest_first(self._utilities, visited)
+
+    def _sorted_bounds(self, left: NDArray[np.int64]) -> list[Run]:
+        """Bound what is left by stretches of doubling length, each by its best."""
+        edges = [0, *(1 << power for power in range(len(left).bit_length())), len(left)]
+        return [
+            Run(int(self._utilities[left[low]]), high - low)
+            for low, high in pairwise(edges)
+            if low < high
+        ]
 
     def mask(self, place: int) -> int:
         """Return the context at a place in the order."""
@@ -95,11 +136,6 @@ class BestFirst:
         """Return all contexts met so far, in order."""
         return [self._validity.record.space.mask(int(i)) for i in np.concatenate(self._indices)]
 
-    def _keep(self, found: NDArray[np.int64]) -> None:
-        """Judge contexts given as (utility, index), in order, and remember the valid ones."""
-        words = self._validity.record.space.words_of(found[:, 1].astype(np.uint64))
-        self._append(found[self._validity.of_words(words)])
-
     def _append(self, valid: NDArray[np.int64]) -> None:
         self._indices.append(valid[:, 1])
         utilities, counts = np.unique(-valid[:, 0], return_counts=True)
@@ -108,20 +144,3 @@ class BestFirst:
                 self._runs[-1] = Run(utility, self._runs[-1].count + count)
             else:
                 self._runs.append(Run(utility, count))
-
-    def _finish(self) -> None:
-        """Enumerate the whole space and append, in order, what was not visited.
-
-        What was met keeps its place, so the same uniform number still points to the same context.
-        """
-        space, view = self._validity.record.space, self._validity.table.view
-        met = np.concatenate(self._indices) if self._indices else np.zeros(0, dtype=np.int64)
-        rest = []
-        for block in blocks(self._validity):
-            indices = block.first + np.flatnonzero(block.valid)
-            indices = indices[~np.isin(indices, met)]
-            totals = view.totals(space.words_of(indices.astype(np.uint64)), self._weights)
-            rest.append(np.column_stack([totals, indices]))
-        found = np.concatenate(rest)
-        self._append(found[np.argsort(-found[:, 0], kind="stable")])
-        self._size = 0

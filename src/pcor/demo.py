@@ -64,9 +64,9 @@ class Planted:
 
 
 PLANTED: tuple[Planted, ...] = (
+    Planted(29_876, {"job_title": ["Manager"], "year": [2012, 2013]}, 198_120),
     Planted(4_211, {"job_title": ["Librarian"]}, 187_400),
     Planted(17_003, {"job_title": ["Lecturer"], "employer": ["Birch Lake College"]}, 166_250),
-    Planted(29_876, {"job_title": ["Manager"], "year": [2012, 2013]}, 198_120),
     Planted(38_540, {"job_title": ["Librarian", "Lecturer"]}, 231_900),
     Planted(50_118, {"job_title": ["Assistant Professor"], "year": [2006, 2007]}, 214_730),
 )

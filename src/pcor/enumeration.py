@@ -44,7 +44,7 @@ def blocks(validity: Validity) -> Iterator[Block]:
     """Yield the verdicts and populations of a record's whole space, block by block."""
     from pcor._kernels.lattice import block_totals
 
-    space, view = validity.record.space, validity.table.view
+    space, view = validity.record.space, validity.view
     bits = min(len(space.free), BLOCK_BITS)
     inner = space.words(0, 1 << bits)
     for outer in range(0, space.size, 1 << bits):

@@ -104,8 +104,8 @@ def _pointed_at(candidates: Candidates, eta: Fraction, point: int, bits: int) ->
 def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     """Return whole numbers with ``low <= 2^bits * exp(-x) <= high`` and close together; x >= 0.
 
-    ``Decimal.exp`` rounds correctly (General Decimal Arithmetic 1.70), so the value is known to one
-    unit in the last digit; x is first rounded up and then down, which bounds what that does.
+    ``Decimal.exp`` is right to one unit in the last digit (General Decimal Arithmetic 1.70; Python
+    promises half of one); x is first rounded up and then down, which bounds what that does.
 
     >>> exp_bounds(Fraction(0), 8)
     (256, 256)
@@ -115,7 +115,7 @@ def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     """
     if x == 0:
         return 1 << bits, 1 << bits
-    if x * Fraction(14427, 10000) > bits + 1:  # log2(e) > 1.4426: below one unit
+    if x * Fraction(14426, 10000) > bits:  # log2(e) > 1.4426: below one unit
         return 0, 1
     digits = bits * 30103 // 100000 + 12
     with localcontext(Context(prec=digits, Emin=-(10**9), Emax=10**9)):

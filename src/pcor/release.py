@@ -137,7 +137,8 @@ def explore(settled: Plan, validity: Validity, chooser: Chooser) -> tuple[list[i
         if scorer is None:  # not before the start context is known: the utility may compare with it
             scorer = Scorer(_settled_utility(settled.utility, table, explorer.start), table)
         if explorer.around is not None:
-            scorer.learn_near(masks, explorer.around, validity.near(explorer.around))
+            scorer.learn_neighbours(explorer.around)
+            explorer.around = None  # once is enough
         return scorer(masks)
 
     def paid(masks: Sequence[int]) -> int:

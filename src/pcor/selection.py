@@ -44,8 +44,8 @@ class SystemChooser:
         """Draw one index by a private selection mechanism."""
         draw = _noisy_max(scale_for(eta), mechanism)
         # Only differences matter; measured from the first, they fit 64 bits by utility's limit.
-        offsets = np.array([score - scores[0] for score in scores], dtype=np.int64)
-        return int(draw(offsets))
+        values = np.array(scores, dtype=np.int64)
+        return int(draw(values - values[0]))
 
 
 def scale_for(eta: Fraction) -> float:

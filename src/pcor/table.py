@@ -154,6 +154,8 @@ def _view(rows: Rows, schema: Schema) -> View:
         squares.astype(np.float64),
         centre,
         np.arange(size),
+        cell,
+        rows.cells + np.array(schema.offsets),
     )
 
 

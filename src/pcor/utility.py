@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from pcor.context import Context
 from pcor.errors import ParameterError, UnknownName, others_code, plain
 from pcor.table import Table
-from pcor.view import View
 
 UTILITIES = ("population", "overlap")
 
@@ -187,26 +186,26 @@ class Scorer:
 
     def __call__(self, masks: Sequence[int]) -> list[int]:
         """Score contexts."""
-        self._learn(masks, self._table.view)
-        return [self._known[mask] for mask in masks]
+        try:
+            return list(map(self._known.__getitem__, masks))
+        except KeyError:
+            self._learn([mask for mask in dict.fromkeys(masks) if mask not in self._known])
+        return list(map(self._known.__getitem__, masks))
 
-    def learn_near(self, masks: Sequence[int], around: int, near: View) -> None:
-        """Score those that are ``around`` or differ from it in one bit, in the view of just these.
-
-        Only saves time: what is learnt here is not looked up in the whole table later.
-        """
-        if self.weights is not None:
-            self._learn([m for m in masks if (m ^ around).bit_count() <= 1], near)
-
-    def _learn(self, masks: Sequence[int], view: View) -> None:
-        unknown = [mask for mask in dict.fromkeys(masks) if mask not in self._known]
-        if not unknown:
-            return
+    def _learn(self, masks: list[int]) -> None:
         if self.weights is None:
-            self._known.update((mask, self._own(mask)) for mask in unknown)
+            self._known.update((mask, self._own(mask)) for mask in masks)
         else:
-            totals = view.totals(self._table.words(unknown), self.weights[view.cells])
-            self._known.update(zip(unknown, totals.tolist(), strict=True))
+            totals = self._table.view.totals(self._table.words(masks), self.weights)
+            self._known.update(zip(masks, totals.tolist(), strict=True))
+
+    def learn_neighbours(self, around: int) -> None:
+        """Score all one-bit neighbours of a context in one pass; only saves time."""
+        if self.weights is not None:
+            width = self._table.schema.width
+            words = self._table.words([around])[0]
+            totals = self._table.view.neighbour_totals(words, self.weights, width)
+            self._known.update((around ^ 1 << p, n) for p, n in enumerate(totals.tolist()))
 
     def _own(self, mask: int) -> int:
         population = Population(Context.from_mask(self._table.schema, mask), self._table)

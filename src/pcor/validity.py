@@ -19,13 +19,22 @@ from pcor.view import View, Words
 
 
 class Validity:
-    """The verdicts on one record under one detector."""
+    """The verdicts on one record under one detector.
+
+    Attributes:
+        view: all of the table that can matter for this record under this detector.
+    """
 
     def __init__(self, table: Table, record: Record, detector: Detector) -> None:
         self.table = table
         self.record = record
         self.detector = detector
         self._known: dict[int, bool] = {}
+        self.view = (
+            table.view
+            if detector.reach is None
+            else table.view.nearest(record.value, detector.reach)
+        )
         self._near: tuple[int, View] | None = None
 
     def __call__(self, masks: Sequence[int]) -> NDArray[np.bool_]:
@@ -34,7 +43,7 @@ class Validity:
 
     def of_words(self, words: Words) -> NDArray[np.bool_]:
         """Return the verdicts on contexts of the record's space, without remembering them."""
-        return self.judge(self.table.view, words)
+        return self.judge(self.view, words)
 
     def judge(
         self, view: View, words: Words, moments: NDArray[np.float64] | None = None
@@ -68,7 +77,7 @@ class Validity:
     def near(self, mask: int) -> View:
         """Return the part of the table that one-bit neighbours of a context can cover."""
         if self._near is None or self._near[0] != mask:
-            self._near = (mask, self.table.view.near(self.table.words([mask])[0]))
+            self._near = (mask, self.view.near(self.table.words([mask])[0]))
         return self._near[1]
 
     def _remembered(self, masks: Sequence[int], around: int | None = None) -> NDArray[np.bool_]:
@@ -76,7 +85,7 @@ class Validity:
         inside = [mask for mask in unknown if mask in self.record.space]
         self._known.update(dict.fromkeys(unknown, False))
         if inside:
-            view = self.table.view if around is None else self.near(around)
+            view = self.view if around is None else self.near(around)
             verdicts = self.judge(view, self.table.words(inside))
             self._known.update(zip(inside, verdicts.tolist(), strict=True))
         return np.array([self._known[mask] for mask in masks], dtype=bool)

@@ -33,6 +33,8 @@ class View:
         cell_squares: the sum of their squares.
         centre: what sums are measured from, so that nothing cancels.
         cells: which cells of the whole table these are.
+        pair_cells: the cell of each pair, as a place among the whole table's.
+        cell_places: the positions of each cell's values, one column per attribute.
     """
 
     needs: Words
@@ -44,6 +46,8 @@ class View:
     cell_squares: NDArray[np.float64]
     centre: float
     cells: NDArray[np.int64]
+    pair_cells: NDArray[np.int32]
+    cell_places: NDArray[np.int64]
 
     @cached_property
     def centred(self) -> NDArray[np.float64]:
@@ -92,13 +96,38 @@ class View:
         first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
         return values[first], np.add.reduceat(counts, first)
 
+    def neighbour_totals(
+        self, mask: Words, weights: NDArray[np.int64], width: int
+    ) -> NDArray[np.int64]:
+        """Return, for each position, the summed weights that flipping it would leave covered."""
+        from pcor._kernels.covering import neighbour_totals
+
+        totals: NDArray[np.int64] = neighbour_totals(
+            mask, self.cell_needs, self.cell_places, weights, width
+        )
+        return totals
+
+    def nearest(self, value: float, wanted: int) -> View:
+        """Return only the pairs with the nearest rows of each cell on each side of a metric.
+
+        Enough for a rule that looks at no more than ``wanted`` rows on each side, whatever context
+        they are in; how many pairs that is depends on the cells and not on the rows.
+        """
+        from pcor._kernels.covering import nearest_places
+
+        pairs = nearest_places(
+            self.pair_cells, self.counts, self.place(value), wanted, len(self.cell_needs)
+        )
+        return self._narrowed(pairs, np.arange(len(self.cells)))
+
     def near(self, mask: Words) -> View:
         """Return what the context and its one-bit neighbours can cover."""
         from pcor._kernels.covering import nearly_covered_places
 
-        return self._narrowed(
-            nearly_covered_places(mask, self.needs), nearly_covered_places(mask, self.cell_needs)
-        )
+        pairs = nearly_covered_places(mask, self.needs)
+        if 2 * len(pairs) > len(self.needs):
+            return self  # most of it: copying would cost more than it saves
+        return self._narrowed(pairs, nearly_covered_places(mask, self.cell_needs))
 
     def inside(self, mask: Words) -> View:
         """Return what contexts contained in this one can cover."""
@@ -119,4 +148,6 @@ class View:
             self.cell_squares[cells],
             self.centre,
             self.cells[cells],
+            self.pair_cells[pairs],
+            self.cell_places[cells],
         )

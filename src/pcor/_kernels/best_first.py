@@ -21,12 +21,13 @@ Array = Any
 
 @kernel
 def visit(
-    needs: Array, weights: Array, free: int, heap: Array, size: int, found: Array
+    needs: Array, places: Array, weights: Array, free: int, heap: Array, size: int, found: Array
 ) -> tuple[int, int]:
     """Pop up to ``len(found)`` contexts and push their children.
 
     Args:
         needs: the needed free values of each cell, as bits of one number.
+        places: the same as numbers of free values, ``free`` where the value is the record's own.
         weights: the weight of each cell.
         free: how many values are free.
         heap: open ends as (weight, index, place of the next value that may be removed); room for
@@ -37,7 +38,7 @@ def visit(
     Returns:
         How many were visited, and the new size of the heap.
     """
-    losses = np.empty(free, np.int64)
+    losses = np.empty(free + 1, np.int64)
     visited = 0
     while visited < len(found) and size > 0:
         weight, index, first = heap[0, 0], heap[0, 1], heap[0, 2]
@@ -46,25 +47,20 @@ def visit(
         visited += 1
         if first == free:
             continue
-        _loss_of_each(needs, weights, index, losses)
+        _loss_of_each(needs, places, weights, index, losses)
         for place in range(first, free):
             size = _push(heap, size, weight - losses[place], index & ~(1 << place), place + 1)
     return visited, size
 
 
 @kernel
-def _loss_of_each(needs: Array, weights: Array, index: int, losses: Array) -> None:
-    """Return what removing each value would take away."""
+def _loss_of_each(needs: Array, places: Array, weights: Array, index: int, losses: Array) -> None:
+    """Fill in what removing each value would take away."""
     losses[:] = 0
     for cell in range(len(needs)):
         if needs[cell] & ~index == 0:
-            left = needs[cell]
-            place = 0
-            while left:
-                if left & 1:
-                    losses[place] += weights[cell]
-                left >>= 1
-                place += 1
+            for column in range(places.shape[1]):
+                losses[places[cell, column]] += weights[cell]
 
 
 @kernel

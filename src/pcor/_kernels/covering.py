@@ -62,6 +62,59 @@ def cell_totals(masks: Array, needs: Array, weights: Array, out: Array) -> None:
 
 
 @kernel
+def nearest_places(cells: Array, counts: Array, at: int, wanted: int, size: int) -> Array:
+    """Return the pairs that hold the nearest rows of each cell on each side of a place.
+
+    Walks outward until every cell has ``wanted`` rows on that side; pairs from ``at`` on belong to
+    the upper side.
+    """
+    kept = np.zeros(len(cells), np.bool_)
+    for step in (-1, 1):
+        have = np.zeros(size, np.int64)
+        open_cells = size
+        pair = at if step == 1 else at - 1
+        while 0 <= pair < len(cells) and open_cells > 0:
+            cell = cells[pair]
+            if have[cell] < wanted:
+                kept[pair] = True
+                have[cell] += counts[pair]
+                if have[cell] >= wanted:
+                    open_cells -= 1
+            pair += step
+    return np.flatnonzero(kept)
+
+
+@kernel
+def neighbour_totals(mask: Array, needs: Array, places: Array, weights: Array, width: int) -> Array:
+    """Return the summed weights of the cells that each one-bit neighbour of a context covers.
+
+    One pass: a cell that misses nothing counts for every neighbour but those that drop one of its
+    values, one that misses a single value for the neighbour that adds it.
+
+    Args:
+        mask: the context.
+        needs: the needed bits of each cell.
+        places: the positions of those bits, one column per attribute.
+        weights: the weight of each cell.
+        width: how many positions there are.
+    """
+    changes = np.zeros(width, np.int64)
+    whole = 0
+    for cell in range(len(needs)):
+        missing = missing_bits(mask, needs, cell)
+        if missing == 0:
+            whole += weights[cell]
+            for column in range(places.shape[1]):
+                changes[places[cell, column]] -= weights[cell]
+        elif missing == 1:
+            for column in range(places.shape[1]):
+                place = places[cell, column]
+                if not mask[place // 64] >> np.uint64(place % 64) & np.uint64(1):
+                    changes[place] += weights[cell]
+    return whole + changes
+
+
+@kernel
 def covered_places(mask: Array, needs: Array) -> Array:
     """Return the places that a context covers."""
     kept = np.empty(len(needs), np.int64)

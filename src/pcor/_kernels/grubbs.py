@@ -51,8 +51,7 @@ def grubbs_verdicts(
     """
     tail, v, smallest = rule
     for row in range(len(masks)):
-        n, total, square = int(moments[0, row]), moments[1, row], moments[2, row]
-        if n < smallest or n < 3:
+        if moments[0, row] < max(smallest, 3):
             out[row] = NO
             continue
         out[row] = UNSURE
@@ -62,7 +61,7 @@ def grubbs_verdicts(
             )
         if out[row] == UNSURE:
             out[row] = _step_by_step(
-                masks[row], needs, values, counts, critical, tail, v, n, total, square
+                masks[row], needs, values, counts, critical, tail, v, moments[:, row]
             )
 
 
@@ -116,7 +115,8 @@ def _at_once(
         return YES
     if side * (v - mean_left) + slack < needed_left / roughly:
         return NO
-    return _in_leaps(mask, needs, values, counts, critical, side, v, moments)
+    verdict: int = _in_leaps(mask, needs, values, counts, critical, side, v, moments)
+    return verdict
 
 
 @kernel
@@ -166,14 +166,19 @@ def _step_by_step(
     critical: Array,
     tail: int,
     v: float,
-    n: int,
-    total: float,
-    square: float,
+    moments: Array,
 ) -> int:
-    """Remove extremes one at a time until V's turn comes or the test finds none."""
+    """Remove extremes one at a time until V's turn comes or the test finds none.
+
+    Less the centre, values close to one another may have become equal. So V counts as removed only
+    once all that equal it here are, and what is left counts as equal only if all of it is V's own.
+    """
+    n, total, square = int(moments[0]), moments[1], moments[2]
+    own = int(moments[6]) if len(moments) > 3 else 0  # rows that equal V for certain
     scale = square
     low, high = -1, len(values)
     below, above = 0, 0  # copies left of the pairs at low and high
+    reached = False  # whether one that equals V here was removed
     while n >= 3:
         while below == 0:
             low += 1
@@ -181,8 +186,10 @@ def _step_by_step(
         while above == 0:
             high -= 1
             above = counts[high] if covers(mask, needs, high) else 0
+        if reached and values[low] != v and values[high] != v:
+            return YES
         if values[low] == values[high]:
-            return NO
+            return NO if n == own and not reached else UNSURE
         mean = total / n
         spread = square - total * mean
         size = np.sqrt(scale / n)
@@ -195,10 +202,9 @@ def _step_by_step(
         if abs(distance - needed) <= SLACK * (size + needed * scale / spread):
             return UNSURE
         if distance < needed:
-            return NO
+            return UNSURE if reached else NO
         removed = values[high] if upper else values[low]
-        if removed == v:
-            return YES
+        reached = reached or removed == v
         n -= 1
         total -= removed
         square -= removed * removed
@@ -206,4 +212,4 @@ def _step_by_step(
             above -= 1
         else:
             below -= 1
-    return NO
+    return UNSURE if reached else NO

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from pcor._kernels import kernel
 
 Array = Any
@@ -33,3 +35,37 @@ def block_totals(inner_needs: Array, weights: Array, out: Array) -> None:
                 for place in range(low, low + step):
                     row[place + step] += row[place]
             step *= 2
+
+
+@kernel
+def all_totals(needs: Array, weights: Array, free: int) -> Array:
+    """Return the summed weights of the covered cells for each of the 2^free contexts."""
+    totals = np.zeros(1 << free, np.int64)
+    for cell in range(len(needs)):
+        totals[needs[cell]] += weights[cell]
+    step = 1
+    while step < len(totals):
+        for low in range(0, len(totals), 2 * step):
+            for place in range(low, low + step):
+                totals[place + step] += totals[place]
+        step *= 2
+    return totals
+
+
+@kernel
+def heaviest_first(totals: Array, visited: Array) -> Array:
+    """Return the indices that were not visited by falling total: a counting sort."""
+    starts = np.zeros(totals.max() + 2, np.int64)
+    for index in range(len(totals)):
+        starts[totals[index]] += not visited[index]
+    place = 0
+    for total in range(len(starts) - 1, -1, -1):
+        count = starts[total]
+        starts[total] = place
+        place += count
+    order = np.empty(place, np.int64)
+    for index in range(len(totals)):
+        if not visited[index]:
+            order[starts[totals[index]]] = index
+            starts[totals[index]] += 1
+    return order

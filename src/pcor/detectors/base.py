@@ -46,6 +46,11 @@ class Detector:
         if not whole or self.min_population < 1:
             raise ParameterError("min_population must be a whole number of at least 1")
 
+    @property
+    def reach(self) -> int | None:
+        """How many rows on each side of a value its verdict looks at; ``None`` for all of them."""
+        return None
+
     def verdicts(self, values: Values, counts: Counts) -> Verdicts:
         """Return, for each distinct value, whether it is an outlier among all.
 

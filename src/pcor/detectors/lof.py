@@ -56,6 +56,11 @@ class LOF(Detector):
         if self.ties not in TIES:
             raise UnknownName("tie rule", self.ties, TIES)
 
+    @property
+    def reach(self) -> int | None:
+        """The kernel looks at 2k rows on each side; counting the population needs the rest."""
+        return 2 * self.k + 1 if self.ties == "lower" else None
+
     def verdicts(self, values: Values, counts: Counts) -> Verdicts:
         """Compare the factor of every value with the threshold."""
         if int(counts.sum()) <= self.k:

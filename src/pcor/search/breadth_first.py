@@ -21,16 +21,14 @@ class BreadthFirst(SteeredSearch):
 
     def explore(self, explorer: Explorer) -> list[int]:
         """Return the visited contexts, the start first."""
-        visited = [explorer.begin(self.start, tries=self.tries)]
-        in_reach: list[int] = []
+        newest = explorer.begin(self.start, tries=self.tries)
+        visited = {newest: None}  # dictionaries as sets that keep their order
+        in_reach: dict[int, None] = {}
         while len(visited) < self.samples:
-            in_reach += [
-                child
-                for child in explorer.valid_neighbours(visited[-1])
-                if child not in visited and child not in in_reach
-            ]
+            children = explorer.valid_neighbours(newest)
+            in_reach |= {child: None for child in children if child not in visited}
             if not in_reach:
                 break
-            visited.append(explorer.choose(in_reach))
-            in_reach.remove(visited[-1])
-        return visited
+            newest = explorer.choose(list(in_reach))
+            visited[newest] = in_reach.pop(newest)
+        return list(visited)

@@ -22,13 +22,13 @@ class DepthFirst(SteeredSearch):
 
     def explore(self, explorer: Explorer) -> list[int]:
         """Return the visited contexts, the start first."""
-        start = explorer.begin(self.start, tries=self.tries)
-        stack, visited = [start], [start]
+        stack = [explorer.begin(self.start, tries=self.tries)]
+        visited = {stack[0]: None}  # a dictionary as a set that keeps its order
         while stack and len(visited) < self.samples:
             children = [c for c in explorer.valid_neighbours(stack[-1]) if c not in visited]
             if not children:
                 stack.pop()
                 continue
             stack.append(explorer.choose(children))
-            visited.append(stack[-1])
-        return visited
+            visited[stack[-1]] = None
+        return list(visited)
