@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 
 from hypothesis import settings
@@ -10,3 +11,6 @@ from hypothesis import settings
 settings.register_profile("ci", deadline=None, derandomize=True, database=None)
 settings.register_profile("roam", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "roam"))
+
+# While it compiles, Numba logs its own intermediate code at level DEBUG: numbers, but nobody's.
+logging.getLogger("numba").setLevel(logging.WARNING)

@@ -70,10 +70,10 @@ class BestFirst:
         ends = self._heap[: self._size]
         if len(ends) == 0:
             return []
-        below = np.ldexp(1.0, (self._free - ends[:, 2]).astype(np.int32))
         width = max(1, int(np.ptp(ends[:, 0])) // _BOUNDS)
         ceilings, place = np.unique(-(-ends[:, 0] // width), return_inverse=True)
-        counts = np.bincount(place, below)  # whole numbers below 2^53: exact
+        counts = np.zeros(len(ceilings), dtype=np.int64)  # float64 would round beyond 2^53
+        np.add.at(counts, place, np.left_shift(1, self._free - ends[:, 2]))
         return [
             Run(int(utility) * width, int(count))
             for utility, count in zip(ceilings, counts, strict=True)

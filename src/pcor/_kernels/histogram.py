@@ -23,14 +23,15 @@ def histogram_verdicts(
     values: Array,
     counts: Array,
     populations: Array,
+    most: Array,
     at: int,
-    rule: tuple[int, int, bool, int],
+    rule: tuple[bool, int],
     out: Array,
 ) -> None:
     """Tell for each context whether V lies in a rare bin.
 
-    A bin is rare if count * denominator <= numerator * population, so counting outward from V
-    ends at the first value of another bin or as soon as the bin is no longer rare.
+    Counting outward from V ends at the first value of another bin or as soon as the bin holds too
+    many to be rare.
 
     Args:
         masks: the contexts, each of which covers V.
@@ -38,12 +39,12 @@ def histogram_verdicts(
         values: the metric of each pair, rising.
         counts: the rows of each pair.
         populations: the rows of each context.
+        most: the most rows that a rare bin of each context can hold.
         at: the first pair with V's value.
-        rule: numerator and denominator of the share, whether the maximum can be an outlier, and
-            the smallest population.
+        rule: whether the maximum can be an outlier, and the smallest population.
         out: one boolean per context.
     """
-    numerator, denominator, include_maximum, smallest = rule
+    include_maximum, smallest = rule
     v = values[at]
     for row in range(len(masks)):
         n = populations[row]
@@ -56,17 +57,16 @@ def histogram_verdicts(
             continue
         bins = _root(n)
         own = _bin(v, low, high, bins)
-        most = numerator * n // denominator
         inside = 0
         for step in (-1, 1):
             pair = at if step == 1 else at - 1
-            while 0 <= pair < len(values) and inside <= most:
+            while 0 <= pair < len(values) and inside <= most[row]:
                 if covers(masks[row], needs, pair):
                     if _bin(values[pair], low, high, bins) != own:
                         break
                     inside += counts[pair]
                 pair += step
-        out[row] = inside <= most
+        out[row] = inside <= most[row]
 
 
 @kernel

@@ -51,14 +51,23 @@ class Histogram(Detector):
     def _share(self) -> Fraction:
         return Fraction(repr(float(self.rare)))
 
+    def _most(self, populations: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many rows a rare bin may hold at most, in populations of these sizes.
+
+        In whole numbers, so that "0.0025 * 400 >= 1" is not left to rounding; in Python's where a
+        share of many digits would overflow 64 bits.
+        """
+        numerator, denominator = self._share.numerator, self._share.denominator
+        if denominator < 1 << 31 and int(populations.max(initial=0)) < 1 << 31:
+            return populations * numerator // denominator
+        return np.array([int(n) * numerator // denominator for n in populations], dtype=np.int64)
+
     def verdicts(self, values: Values, counts: Counts) -> Verdicts:
         """Count the bins and return which values lie in a rare one."""
         n = int(counts.sum())
         bins = bin_numbers(values, math.isqrt(n))
         in_bin = np.bincount(bins, counts).astype(np.int64)
-        # In whole numbers, so that "0.0025 * 400 >= 1" is not left to rounding.
-        rare = in_bin * self._share.denominator <= self._share.numerator * n
-        flagged: Verdicts = rare[bins]
+        flagged: Verdicts = (in_bin <= self._most(np.array([n]))[0])[bins]
         if values[0] == values[-1]:
             flagged[:] = False
         elif not self.include_maximum:
@@ -72,14 +81,16 @@ class Histogram(Detector):
         from pcor._kernels.histogram import histogram_verdicts
 
         populations = view.populations(masks) if moments is None else moments[0].astype(np.int64)
-        share = (self._share.numerator, self._share.denominator)
-        rule = (*share, bool(self.include_maximum), self.min_population)
+        rule = (self.include_maximum, self.min_population)
+        most = self._most(populations)
         pairs = (view.needs, view.values, view.counts)
         place = view.place(value)
         out = np.empty(len(masks), dtype=bool)
         in_slices(
             len(masks),
-            lambda s: histogram_verdicts(masks[s], *pairs, populations[s], place, rule, out[s]),
+            lambda s: histogram_verdicts(
+                masks[s], *pairs, populations[s], most[s], place, rule, out[s]
+            ),
         )
         return out
 

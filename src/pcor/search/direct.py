@@ -13,6 +13,9 @@ from pcor.enumeration import ENUMERATION_LIMIT
 from pcor.errors import NOTHING, NoValidContext, ParameterError, TooLarge, counted
 from pcor.search.base import Explorer, Search
 
+# Contexts are numbered by 64-bit integers, whatever the limit.
+_COUNTABLE = 1 << 60
+
 
 @dataclass(frozen=True)
 class Direct(Search):
@@ -31,7 +34,7 @@ class Direct(Search):
 
     def check(self, size: int) -> None:
         """Refuse a space that is too large; its size is public."""
-        if size > self.limit:
+        if size > min(self.limit, _COUNTABLE):
             raise TooLarge(
                 f"search 'direct' would enumerate {counted(size)} contexts, more than its limit of "
                 f"{self.limit:,}; use search 'breadth_first', or in Python raise "
