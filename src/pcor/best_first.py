@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from pcor.enumeration import blocks
 from pcor.ordered import Run
 from pcor.validity import Validity
 
@@ -23,6 +24,9 @@ _LARGEST_STEP = 1 << 16
 # After this many contexts the whole space is sorted, if it is not too large for that.
 _SORT_AFTER = 1 << 13
 _LARGEST_SORT = 24
+
+# Once one context in this many was judged, judging all in blocks is faster than going on.
+_ENUMERATE_AFTER = 8
 
 # Bounds on what was not met are rounded up to this many different utilities.
 _BOUNDS = 256
@@ -46,6 +50,8 @@ class BestFirst:
         self._visited: list[NDArray[np.int64]] = []
         self._utilities = np.zeros(0, dtype=np.int64)  # of all contexts, once they are sorted
         self._sorted: NDArray[np.int64] | None = None  # the contexts left, best first
+        self._judged = 0
+        self._valid: NDArray[np.bool_] | None = None  # the verdicts on all contexts, if need be
         self._step = _FIRST_STEP
         self._runs: list[Run] = []
         self._indices: list[NDArray[np.int64]] = []
@@ -90,9 +96,18 @@ class BestFirst:
         else:
             found = self._visit()
             self._visited.append(found[:, 1])
-        words = self._validity.record.space.words_of(found[:, 1].astype(np.uint64))
-        self._append(found[self._validity.of_words(words)])
+        self._append(found[self._verdicts_on(found[:, 1])])
         self._step = min(2 * self._step, _LARGEST_STEP)
+
+    def _verdicts_on(self, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Judge contexts; all of them at once when it has come to that, which is cheaper each."""
+        if self._sorted is not None and _ENUMERATE_AFTER * self._judged > 1 << self._free:
+            if self._valid is None:
+                self._valid = np.concatenate([block.valid for block in blocks(self._validity)])
+            return self._valid[indices]
+        self._judged += len(indices)
+        space = self._validity.record.space
+        return self._validity.of_words(space.words_of(indices.astype(np.uint64)))
 
     def _visit(self) -> NDArray[np.int64]:
         """Take the next contexts off the heap."""

@@ -68,20 +68,23 @@ def nearest_places(cells: Array, counts: Array, at: int, wanted: int, size: int)
     Walks outward until every cell has ``wanted`` rows on that side; pairs from ``at`` on belong to
     the upper side.
     """
-    kept = np.zeros(len(cells), np.bool_)
+    kept = np.empty(min(2 * wanted * size, len(cells)), np.int64)
+    count = below = 0
     for step in (-1, 1):
+        below = count  # once the lower side is done
         have = np.zeros(size, np.int64)
         open_cells = size
         pair = at if step == 1 else at - 1
         while 0 <= pair < len(cells) and open_cells > 0:
             cell = cells[pair]
             if have[cell] < wanted:
-                kept[pair] = True
+                kept[count] = pair
+                count += 1
                 have[cell] += counts[pair]
                 if have[cell] >= wanted:
                     open_cells -= 1
             pair += step
-    return np.flatnonzero(kept)
+    return np.concatenate((kept[:below][::-1], kept[below:count]))
 
 
 @kernel
