@@ -190,6 +190,15 @@ def test_auto_enumerates_a_small_space_and_samples_a_large_one() -> None:
     assert get_search("auto", large).name == "breadth_first"
 
 
+def test_auto_lists_a_space_only_where_the_draw_need_not() -> None:
+    """2^15 contexts: ordered draws end early, permute-and-flip has to see them all."""
+    middling = pcor.Schema(metric="pay", attributes={"job": list(range(16))})
+    assert pcor.plan(middling, 1).search.name == "direct"
+    assert pcor.plan(middling, 1, selection="permute_and_flip").search.name == "breadth_first"
+    slow = pcor.Estimator(lambda values: values > 0)
+    assert pcor.plan(middling, 1, detector=slow).search.name == "breadth_first"
+
+
 def test_direct_is_refused_on_a_large_space_with_the_alternative_named() -> None:
     large = pcor.Schema(metric="pay", attributes={"job": list(range(40))})
     with pytest.raises(TooLarge, match=r"549,755,813,888 contexts.*breadth_first"):

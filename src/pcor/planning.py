@@ -18,7 +18,7 @@ from pcor.schema import Schema
 from pcor.search import Search, get_search
 from pcor.search.base import GraphSearch
 from pcor.selection import check_mechanism, scale_for
-from pcor.utility import Overlap, Utility, describe_utility, get_utility
+from pcor.utility import Overlap, PopulationSize, Utility, describe_utility, get_utility
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,12 @@ def plan(
 ) -> Plan:
     """Settle a release from public knowledge alone; ``release`` documents the arguments."""
     rule = get_detector(detector)
-    resolved = get_search(search, schema, samples=samples, start=start, compiled=rule.has_kernel)
     wanted = get_utility(utility)
+    # The direct mechanism need not list the whole space then (release.best_first).
+    ordered = selection == "exponential" and isinstance(wanted, PopulationSize | Overlap)
+    resolved = get_search(
+        search, schema, samples=samples, start=start, compiled=rule.has_kernel and ordered
+    )
     given = {
         "start": resolved.start if isinstance(resolved, GraphSearch) else start,
         "the context of Overlap": wanted.context if isinstance(wanted, Overlap) else None,

@@ -12,8 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from pcor.choosing import Chooser
 from pcor.context import Context, Space
+from pcor.enumeration import blocks
 from pcor.errors import NoValidContext, ParameterError, StartError
 from pcor.validity import Validity
 
@@ -46,6 +49,14 @@ class Explorer:
     def valid(self, masks: Sequence[int]) -> list[int]:
         """Return those of the contexts that are valid, in the given order."""
         return [mask for mask, yes in zip(masks, self._validity(masks), strict=True) if yes]
+
+    def every_valid(self) -> list[int]:
+        """Return all valid contexts of the space."""
+        return [
+            self.space.mask(block.first + int(place))
+            for block in blocks(self._validity)
+            for place in np.flatnonzero(block.valid)
+        ]
 
     def valid_neighbours(self, mask: int) -> list[int]:
         """Return the valid contexts that differ from ``mask`` in one value."""

@@ -44,7 +44,7 @@ class Direct(Search):
     def explore(self, explorer: Explorer) -> list[int]:
         """Return all valid contexts."""
         self.check(explorer.space.size)
-        valid = explorer.valid(list(explorer.space.masks()))
+        valid = explorer.every_valid()
         if not valid:
             raise NoValidContext(NOTHING)
         return valid

@@ -34,7 +34,8 @@ def get_search(
 ) -> Search:
     """Return a search from its name; fill in ``samples`` and ``start`` where it takes them.
 
-    ``compiled`` says whether contexts are verified by a compiled kernel; "auto" looks at it.
+    ``compiled`` says whether contexts are verified by a compiled kernel and drawn in order; "auto"
+    looks at it.
     """
     if isinstance(search, str):
         wanted = samples is not None or start is not None
