@@ -20,7 +20,7 @@ from pcor.planning import Plan, plan
 from pcor.search import Direct, Explorer, Search
 from pcor.search.base import GraphSearch
 from pcor.selection import SystemChooser
-from pcor.table import Record, Table, covers_record
+from pcor.table import Record, Table
 from pcor.utility import Overlap, Scorer, Utility
 from pcor.validity import Validity
 
@@ -96,7 +96,7 @@ def release(
 def check_start(search: Search, record: Record) -> None:
     """Refuse a start context without the record's own values."""
     given = search.start if isinstance(search, GraphSearch) else None
-    if given is not None and not covers_record(given, record):
+    if given is not None and given.mask not in record.space:
         raise StartError(
             "the start context does not contain the record's own value of every attribute"
         )

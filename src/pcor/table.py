@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pcor.context import Context, Space, pack
+from pcor.context import Space, pack
 from pcor.errors import RecordError
 from pcor.schema import Schema
 from pcor.sources.columns import read_columns
@@ -127,11 +127,6 @@ class Table:
                 f"{self.schema.id} {key!r} names more than one row; the id column must be unique"
             )
         return int(found[0])
-
-
-def covers_record(context: Context, record: Record) -> bool:
-    """Tell whether the record's own values are in the context: a public fact."""
-    return context.mask in record.space
 
 
 def _view(rows: Rows, schema: Schema) -> View:

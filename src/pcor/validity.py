@@ -35,7 +35,6 @@ class Validity:
             if detector.reach is None
             else table.view.nearest(record.value, detector.reach)
         )
-        self._near: tuple[int, View] | None = None
 
     def __call__(self, masks: Sequence[int]) -> NDArray[np.bool_]:
         """Return, for each context, whether it is valid."""
@@ -74,18 +73,14 @@ class Validity:
         """
         return self._remembered(self.record.space.neighbours(mask), around=mask)
 
-    def near(self, mask: int) -> View:
-        """Return the part of the table that one-bit neighbours of a context can cover."""
-        if self._near is None or self._near[0] != mask:
-            self._near = (mask, self.view.near(self.table.words([mask])[0]))
-        return self._near[1]
-
     def _remembered(self, masks: Sequence[int], around: int | None = None) -> NDArray[np.bool_]:
         unknown = [m for m in dict.fromkeys(masks) if m not in self._known]
         inside = [mask for mask in unknown if mask in self.record.space]
         self._known.update(dict.fromkeys(unknown, False))
         if inside:
-            view = self.view if around is None else self.near(around)
+            view = self.view
+            if around is not None:
+                view = view.near(self.table.words([around])[0])
             verdicts = self.judge(view, self.table.words(inside))
             self._known.update(zip(inside, verdicts.tolist(), strict=True))
         return np.array([self._known[mask] for mask in masks], dtype=bool)

@@ -2,7 +2,7 @@
 
 A block is the 2^L contexts that share their outer bits. The moments of each are the sums over the
 cells whose needs it contains: one zeta transform for all (Yates 1937; Knuth, TAOCP 4A, 7.1.3), L
-additions a context instead of one per cell. Twin: ``View.moments``.
+additions a context instead of one per cell. Twin: ``View.several_totals``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,17 @@ import numpy as np
 from pcor._kernels import kernel
 
 Array = Any
+
+
+@kernel
+def _sum_over_subsets(totals: Array) -> None:
+    """Replace each entry by the sum over all entries whose bits are a subset of its own."""
+    step = 1
+    while step < len(totals):
+        for low in range(0, len(totals), 2 * step):
+            for place in range(low, low + step):
+                totals[place + step] += totals[place]
+        step *= 2
 
 
 @kernel
@@ -29,12 +40,7 @@ def block_totals(inner_needs: Array, weights: Array, out: Array) -> None:
         row = out[kind]
         for cell in range(len(inner_needs)):
             row[inner_needs[cell]] += weights[kind, cell]
-        step = 1
-        while step < len(row):
-            for low in range(0, len(row), 2 * step):
-                for place in range(low, low + step):
-                    row[place + step] += row[place]
-            step *= 2
+        _sum_over_subsets(row)
 
 
 @kernel
@@ -43,12 +49,7 @@ def all_totals(needs: Array, weights: Array, free: int) -> Array:
     totals = np.zeros(1 << free, np.int64)
     for cell in range(len(needs)):
         totals[needs[cell]] += weights[cell]
-    step = 1
-    while step < len(totals):
-        for low in range(0, len(totals), 2 * step):
-            for place in range(low, low + step):
-                totals[place + step] += totals[place]
-        step *= 2
+    _sum_over_subsets(totals)
     return totals
 
 
