@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 import pcor
 from pcor.certificate import JSON_SCHEMA
-from pcor.cli import app
+from pcor.cli import app, owner
 from pcor.cli.output import OWNER_ONLY
 from pcor.demo import PLANTED
 
@@ -511,6 +511,19 @@ def test_contexts_as_json_says_owner_only_first(files: Files) -> None:
     assert {row["bits"]: row["population"] for row in ran.json["contexts"]} == coe(files)
 
 
+def test_the_largest_are_the_same_on_the_screen_as_in_the_whole_list(files: Files) -> None:
+    """The screen does without the whole list; equal populations come in the order of their bits."""
+    wide = files.declared(SCHEMA.replace("[0, 30, 60]", "[0, 10, 12, 14, 30, 60]"))  # nobody is 14
+    how = ("contexts", files.table, "--schema", wide, "--record", OUTLIER, "--detector", GRUBBS)
+    rows = pcor_(*how, "--json").json["contexts"]
+    assert len(rows) == 2**7
+    assert rows == sorted(rows, key=lambda row: (-row["population"], row["bits"]))
+    expected = [f"  {row['bits']}  {row['population']}  {row['context']}" for row in rows[:20]]
+    assert pcor_(*how).out.splitlines()[2:22] == expected
+    with_file = pcor_(*how, "--out", files.folder / "coe.parquet")
+    assert with_file.out.splitlines()[2:22] == expected
+
+
 def loaded(path: Path) -> list[dict[str, Any]]:
     if path.suffix == ".json":
         rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
@@ -524,8 +537,8 @@ def loaded(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
-def test_contexts_writes_all_rows(files: Files, ending: str) -> None:
+@pytest.mark.parametrize("ending", ["csv", "json"])
+def test_contexts_writes_all_rows_as_text(files: Files, ending: str) -> None:
     out = files.folder / f"coe.{ending}"
     before = files.listing()
     how = ("--record", OUTLIER, "--detector", GRUBBS, "--out", out)
@@ -534,7 +547,65 @@ def test_contexts_writes_all_rows(files: Files, ending: str) -> None:
     assert ran.out.splitlines()[0] == OWNER_ONLY
     assert ran.err == f"{OWNER_ONLY} Written to {out}\n"
     assert files.listing() == before | {out.name}
-    assert {row["bits"]: row["population"] for row in loaded(out)} == coe(files)
+    rows = loaded(out)
+    assert {row["bits"]: row["population"] for row in rows} == coe(files)
+    assert rows == sorted(rows, key=lambda row: (-row["population"], row["bits"]))
+    assert list(rows[0]) == ["bits", "population", "context"]
+    schema = pcor.Schema.from_file(files.schema)
+    for row in rows:
+        assert pcor.Context.parse(schema, row["context"]).bits == row["bits"]
+
+
+def test_contexts_writes_packed_bits_to_parquet(files: Files) -> None:
+    out = files.folder / "coe.PARQUET"
+    before = files.listing()
+    how = ("--record", OUTLIER, "--detector", GRUBBS, "--out", out)
+    ran = pcor_("contexts", *files.table_and_schema, *how)
+    assert ran.code == 0
+    assert ran.out.splitlines()[0] == OWNER_ONLY
+    assert ran.err == f"{OWNER_ONLY} Written to {out}\n"
+    assert files.listing() == before | {out.name}
+    schema = pcor.Schema.from_file(files.schema)
+    rows = parquet.read_table(out).to_pylist()
+    found = {pcor.Context.from_mask(schema, r["mask_0"]).bits: r["population"] for r in rows}
+    assert found == coe(files)
+    about = parquet.read_metadata(out).metadata
+    assert about[b"owner_only"].startswith(b"OWNER ONLY: ")
+    assert about[b"record"] == b"17"
+    assert json.loads(about[b"detector"])["name"] == "grubbs"
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
+def test_contexts_as_json_beside_a_file_gives_the_number_and_the_largest(
+    files: Files, ending: str
+) -> None:
+    out = files.folder / f"coe.{ending}"
+    how = ("--record", OUTLIER, "--detector", GRUBBS, "--out", out, "--json")
+    ran = pcor_("contexts", *files.table_and_schema, *how)
+    assert list(ran.json) == ["owner_only", "record", "count", "largest", "out"]
+    assert ran.json["count"] == len(coe(files))
+    assert {row["bits"]: row["population"] for row in ran.json["largest"]} == coe(files)
+    assert ran.json["out"] == str(out)
+
+
+@pytest.mark.parametrize("how", [("--json",), ("--out", "coe.csv"), ("--out", "coe.json")])
+def test_too_many_contexts_for_text_are_refused_and_parquet_is_named(
+    files: Files, how: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = len(coe(files))
+    monkeypatch.chdir(files.folder)
+    before = files.listing()
+    words = ("contexts", *files.table_and_schema, "--record", OUTLIER, "--detector", GRUBBS)
+    monkeypatch.setattr(owner, "MOST_SENTENCES", count - 1)
+    ran = pcor_(*words, *how)
+    assert ran.code == 2
+    assert f"more than {count - 1} contexts" in ran.err
+    assert "--out FILE.parquet" in ran.err
+    assert files.listing() == before
+    assert pcor_(*words).code == 0
+    assert pcor_(*words, "--out", "coe.parquet").code == 0
+    monkeypatch.setattr(owner, "MOST_SENTENCES", count)
+    assert pcor_(*words, *how).code == 0
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
@@ -547,7 +618,7 @@ def test_a_record_without_contexts_gives_an_empty_list_with_its_columns(
     assert "0 contexts in which record 3 is an outlier" in ran.out
     assert loaded(out) == []
     if ending == "parquet":
-        assert parquet.read_table(out).column_names == ["bits", "population", "context"]
+        assert parquet.read_table(out).column_names == ["mask_0", "population"]
 
 
 def test_contexts_shows_twenty_rows_and_says_how_many_more(files: Files) -> None:
@@ -558,6 +629,10 @@ def test_contexts_shows_twenty_rows_and_says_how_many_more(files: Files) -> None
     assert len(rows) == 21
     assert rows[-1].startswith("  ... and ")
     assert "--out FILE" in rows[-1]
+    out = files.folder / "coe.parquet"
+    written = pcor_("contexts", files.table, *how, "--out", out).out.splitlines()[2:]
+    assert written[:20] == rows[:20]
+    assert written[-1].endswith(f" more; all of them are in {out}")
 
 
 def test_contexts_refuses_a_space_above_the_limit(files: Files) -> None:
@@ -1099,13 +1174,19 @@ def test_an_interrupted_list_leaves_nothing_half_written(
     def half(table: pa.Table, path: Path) -> None:
         interrupted_while_writing(path, str(table))
 
+    write_group = parquet.ParquetWriter.write_table
+
+    def one_group(writer: parquet.ParquetWriter, table: pa.Table) -> None:
+        write_group(writer, table)
+        raise KeyboardInterrupt
+
     out = files.folder / f"coe.{ending}"
     if exists:
         out.write_text("old", encoding="utf-8")
     before = files.listing()
     monkeypatch.setattr(Path, "write_text", interrupted_while_writing)
     monkeypatch.setattr(csv, "write_csv", half)
-    monkeypatch.setattr(parquet, "write_table", half)
+    monkeypatch.setattr(parquet.ParquetWriter, "write_table", one_group)
     how = ("--record", OUTLIER, "--detector", GRUBBS, "--out", out)
     ran = pcor_("contexts", *files.table_and_schema, *how)
     assert ran == Ran(130, "", "pcor: interrupted; no file was left half-written\n")
@@ -1135,7 +1216,7 @@ def broken(*_: object, **__: object) -> None:
     ("words", "where"),
     [
         (("release", "--record", OUTLIER, "--epsilon", 1), "release"),
-        (("contexts", "--record", OUTLIER), "matching_contexts"),
+        (("contexts", "--record", OUTLIER), "cli.owner.matching_parts"),
         (("outliers",), "outliers"),
         (("plan", "--record", OUTLIER, "--epsilon", 1), "plan"),
     ],
@@ -1144,7 +1225,7 @@ def broken(*_: object, **__: object) -> None:
 def test_an_unexpected_error_tells_no_secret(
     files: Files, words: tuple[object, ...], where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pcor, where, broken)
+    monkeypatch.setattr(f"pcor.{where}", broken)
     monkeypatch.delenv("PCOR_DEBUG", raising=False)
     command = (words[0], *files.table_and_schema, *words[1:])
     plain, as_json = pcor_(*command), pcor_(*command, "--json")
@@ -1221,15 +1302,15 @@ def test_a_reader_that_goes_away_is_no_error(files: Files) -> None:
 
 # Says when the enumeration is under way, so that the interrupt cannot come too early.
 WATCHED = """
-import sys, pcor
-from pcor.cli import run
-found = pcor.matching_contexts
+import sys
+from pcor.cli import owner, run
+write = owner.write_contexts
 def watched(*args, progress, **options):
     def told(done, total):
         progress(done, total)
         print("under way", file=sys.stderr, flush=True)
-    return found(*args, progress=told, **options)
-pcor.matching_contexts = watched
+    return write(*args, progress=told, **options)
+owner.write_contexts = watched
 run()
 """
 

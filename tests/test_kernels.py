@@ -407,6 +407,11 @@ def test_the_totals_of_all_neighbours_are_those_one_by_one(case: Case, seed: int
         neighbours = case.table.words([mask ^ 1 << position for position in range(width)])
         found = view.neighbour_totals(word, weights, width)
         assert found.tolist() == view.totals(neighbours, weights).tolist()
+        # Several kinds in floating point; whole numbers below 2^53 are exact there too.
+        kinds = np.array([weights, -weights, weights % 7], dtype=np.float64)
+        whole, each = view.neighbour_moments(word, kinds, width)
+        assert whole.tolist() == view.several_totals(word[np.newaxis], kinds)[:, 0].tolist()
+        assert each.tolist() == view.several_totals(neighbours, kinds).tolist()
 
 
 @often

@@ -24,7 +24,8 @@ import pcor
 from pcor import best_first as best_first_module
 from pcor.audit.exact import selection_chances
 from pcor.best_first import BestFirst
-from pcor.ordered import FIRST_BITS, Candidates, Run, draw_first, exp_bounds
+from pcor.drawing import exp_bounds
+from pcor.ordered import FIRST_BITS, Candidates, Run, draw_first
 from pcor.planning import plan
 from pcor.release import best_first, draw
 from pcor.selection import SystemChooser

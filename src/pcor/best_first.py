@@ -9,12 +9,14 @@ transform, and from there on the contexts are taken from its sorted order.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.enumeration import blocks
+from pcor.context import Space
+from pcor.enumeration import BLOCK_BITS, block
 from pcor.ordered import Run
 from pcor.validity import Validity
 
@@ -25,8 +27,9 @@ _LARGEST_STEP = 1 << 16
 _SORT_AFTER = 1 << 13
 _LARGEST_SORT = 24
 
-# Once one context in this many was judged, judging all in blocks is faster than going on.
-_ENUMERATE_AFTER = 8
+# Once one context in this many of a block was asked for, the whole block is judged at once: each
+# context then costs half as much, and most of a block is seldom far from the few first asked for.
+_WHOLE_BLOCK_AFTER = 8
 
 # Bounds on what was not met are rounded up to this many different utilities.
 _BOUNDS = 256
@@ -36,9 +39,9 @@ class BestFirst:
     """The valid contexts of a record, best first; ``ordered.Candidates``."""
 
     def __init__(self, validity: Validity, weights: NDArray[np.int64]) -> None:
-        space = validity.record.space
         self._validity = validity
         self._weights = weights
+        self._space = space = _lightest_first(validity, weights)
         self._needs = space.indices_of(validity.table.view.cell_needs).astype(np.int64)
         self._free = len(space.free)
         number = np.full(space.schema.width, self._free)
@@ -50,8 +53,9 @@ class BestFirst:
         self._visited: list[NDArray[np.int64]] = []
         self._utilities = np.zeros(0, dtype=np.int64)  # of all contexts, once they are sorted
         self._sorted: NDArray[np.int64] | None = None  # the contexts left, best first
-        self._judged = 0
-        self._valid: NDArray[np.bool_] | None = None  # the verdicts on all contexts, if need be
+        self._asked = np.zeros(0, dtype=np.int64)  # how many contexts, of each block
+        self._whole = np.zeros(0, dtype=bool)  # which blocks were judged as a whole
+        self._valid = np.zeros(0, dtype=bool)  # and their verdicts, by context
         self._step = _FIRST_STEP
         self._runs: list[Run] = []
         self._indices: list[NDArray[np.int64]] = []
@@ -100,14 +104,25 @@ class BestFirst:
         self._step = min(2 * self._step, _LARGEST_STEP)
 
     def _verdicts_on(self, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Judge contexts; all of them at once when it has come to that, which is cheaper each."""
-        if self._sorted is not None and _ENUMERATE_AFTER * self._judged > 1 << self._free:
-            if self._valid is None:
-                self._valid = np.concatenate([block.valid for block in blocks(self._validity)])
-            return self._valid[indices]
-        self._judged += len(indices)
-        space = self._validity.record.space
-        return self._validity.of_words(space.words_of(indices.astype(np.uint64)))
+        """Judge contexts, one by one or with the whole block where many of it are asked for."""
+        if self._sorted is None:
+            return self._verdicts_one_by_one(indices)
+        number = indices >> BLOCK_BITS
+        wanted = np.bincount(number, minlength=len(self._asked))
+        self._asked += wanted
+        dense = (wanted > 0) & (self._asked * _WHOLE_BLOCK_AFTER > 1 << BLOCK_BITS)
+        for place in np.flatnonzero(dense & ~self._whole):
+            first = int(place) << BLOCK_BITS
+            judged = block(self._validity, self._space, first).valid
+            self._valid[first : first + len(judged)] = judged
+        self._whole |= dense
+        verdicts = self._valid[indices]
+        rest = ~self._whole[number]
+        verdicts[rest] = self._verdicts_one_by_one(indices[rest])
+        return verdicts
+
+    def _verdicts_one_by_one(self, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return self._validity.of_words(self._space.words_of(indices.astype(np.uint64)))
 
     def _visit(self) -> NDArray[np.int64]:
         """Take the next contexts off the heap."""
@@ -133,6 +148,9 @@ class BestFirst:
         visited = np.zeros(len(self._utilities), dtype=bool)
         visited[np.concatenate(self._visited)] = True
         self._sorted = heaviest_first(self._utilities, visited)
+        self._valid = np.zeros(len(visited), dtype=bool)
+        self._asked = np.zeros(-(-len(visited) >> BLOCK_BITS), dtype=np.int64)
+        self._whole = np.zeros(len(self._asked), dtype=bool)
 
     def _sorted_bounds(self, left: NDArray[np.int64]) -> list[Run]:
         """Bound what is left by stretches of doubling length, each by its best."""
@@ -145,11 +163,11 @@ class BestFirst:
 
     def mask(self, place: int) -> int:
         """Return the context at a place in the order."""
-        return self._validity.record.space.mask(int(np.concatenate(self._indices)[place]))
+        return self._space.mask(int(np.concatenate(self._indices)[place]))
 
     def masks(self) -> list[int]:
         """Return all contexts met so far, in order."""
-        return [self._validity.record.space.mask(int(i)) for i in np.concatenate(self._indices)]
+        return [self._space.mask(int(i)) for i in np.concatenate(self._indices)]
 
     def _append(self, valid: NDArray[np.int64]) -> None:
         self._indices.append(valid[:, 1])
@@ -159,3 +177,15 @@ class BestFirst:
                 self._runs[-1] = Run(utility, self._runs[-1].count + count)
             else:
                 self._runs.append(Run(utility, count))
+
+
+def _lightest_first(validity: Validity, weights: NDArray[np.int64]) -> Space:
+    """Number the free values by rising weight.
+
+    Contexts that lack only light values come early, and numbered this way they share their outer
+    bits: few blocks hold them, and blocks that lack a heavy value wait until they are needed.
+    """
+    space, view = validity.record.space, validity.table.view
+    places, several = view.cell_places.ravel(), view.cell_places.shape[1]
+    weight = np.bincount(places, np.repeat(weights, several), space.schema.width)
+    return replace(space, order=tuple(sorted(space.free, key=weight.__getitem__)))

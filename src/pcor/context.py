@@ -218,10 +218,13 @@ class Space:
 
     schema: Schema
     fixed: int
+    order: tuple[int, ...] | None = None  # of the free positions, where it is not the schema's
 
     @cached_property
     def free(self) -> tuple[int, ...]:
-        """The positions that may be set or not, in schema order."""
+        """The positions that may be set or not; their order is that of an index's bits."""
+        if self.order is not None:
+            return self.order
         return tuple(p for p in range(self.schema.width) if not self.fixed >> p & 1)
 
     @property
@@ -235,9 +238,23 @@ class Space:
     def mask(self, index: int) -> int:
         """Return the ``index``-th context, counting in binary over the free positions."""
         mask = self.fixed
-        for place, position in enumerate(self.free):
-            mask |= (index >> place & 1) << position
+        for place, position, length in self._runs:
+            mask |= (index >> place & (1 << length) - 1) << position
         return mask
+
+    @cached_property
+    def _runs(self) -> tuple[tuple[int, int, int], ...]:
+        """The free positions as runs: the place of the first in an index, its position, how many.
+
+        Between two values of the record all positions are free, so there are few.
+        """
+        runs: list[tuple[int, int, int]] = []
+        for place, position in enumerate(self.free):
+            if runs and position == runs[-1][1] + runs[-1][2]:
+                runs[-1] = (*runs[-1][:2], runs[-1][2] + 1)
+            else:
+                runs.append((place, position, 1))
+        return tuple(runs)
 
     def masks(self) -> Iterator[int]:
         """Yield all contexts in the order of their index."""

@@ -2,7 +2,8 @@
 
 Private: everything here. The 2^(t-m) contexts of a record are walked in blocks that share their
 outer bits: a block sees only the rows inside its outer bits, and the moments of all its contexts
-come from one zeta transform. Memory is that of one block and of what is found.
+come from one zeta transform. Memory is that of one block and of what is found; ``matching_parts``
+hands out what is found block by block, so that nobody has to hold all of it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.context import Context
+from pcor.context import Context, Space
 from pcor.detectors import Detector, get_detector
 from pcor.errors import TooLarge, counted, others_code
 from pcor.schema import Value
@@ -31,6 +32,11 @@ BLOCK_BITS = 14
 Progress = Callable[[int, int], None]
 AnyContext = Context | str | Mapping[str, Iterable[Value]]
 
+# Each byte with its bits in reverse order.
+_MIRRORED = np.packbits(
+    np.unpackbits(np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1), axis=1, bitorder="little"
+)[:, 0]
+
 
 class Block(NamedTuple):
     """The contexts of index ``first`` on: which are valid, and how many rows each covers."""
@@ -42,21 +48,25 @@ class Block(NamedTuple):
 
 def blocks(validity: Validity) -> Iterator[Block]:
     """Yield the verdicts and populations of a record's whole space, block by block."""
+    space = validity.record.space
+    for first in range(0, space.size, 1 << BLOCK_BITS):
+        yield block(validity, space, first)
+
+
+def block(validity: Validity, space: Space, first: int) -> Block:
+    """Judge the 2^14 contexts (or the whole of a smaller space) from one that starts a block."""
     from pcor._kernels.lattice import block_totals
 
-    space, view = validity.record.space, validity.view
     bits = min(len(space.free), BLOCK_BITS)
     inner = space.words(0, 1 << bits)
-    for outer in range(0, space.size, 1 << bits):
-        shared = space.words(outer, outer + 1)[0]
-        inside = view.inside(shared | inner[-1])
-        needs = space.indices_of(inside.cell_needs) & np.uint64((1 << bits) - 1)
-        weights = validity.cell_moments[:, inside.cells]
-        moments = np.zeros((len(weights), 1 << bits))
-        block_totals(needs, weights, moments)
-        masks = inner | shared
-        valid = validity.judge(inside, masks, moments)
-        yield Block(outer, valid, moments[0].astype(np.int64))
+    shared = space.words(first, first + 1)[0]
+    inside = validity.view.inside(shared | inner[-1])
+    needs = space.indices_of(inside.cell_needs) & np.uint64((1 << bits) - 1)
+    weights = validity.cell_moments[:, inside.cells]
+    moments = np.zeros((len(weights), 1 << bits))
+    block_totals(needs, weights, moments)
+    valid = validity.judge(inside, inner | shared, moments)
+    return Block(first, valid, moments[0].astype(np.int64))
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,6 +97,22 @@ class MatchingContexts:
             for row in self.masks.astype("<u8")
         ]
 
+    def largest(self, count: int) -> MatchingContexts:
+        """Return the ``count`` with the most rows, those first; equal ones by their bits as text.
+
+        Nothing but arrays is built for the others, and all may have the same population.
+        """
+        kept = np.arange(len(self))
+        if count < len(self):
+            # Those that tie with the last one stay in until their bits have been compared.
+            edge = np.partition(self.populations, -count)[-count] if count else np.inf
+            kept = np.flatnonzero(self.populations >= edge)
+        # As text the first value comes first: the lowest bit has to weigh most.
+        as_text = _MIRRORED[self.masks[kept].astype("<u8").view(np.uint8)].view(">u8")
+        order = np.lexsort((*as_text.T[::-1].astype(np.uint64), -self.populations[kept]))
+        first = kept[order[:count]]
+        return MatchingContexts(self.table, self.masks[first], self.populations[first])
+
 
 def matching_contexts(
     table: Table,
@@ -105,18 +131,45 @@ def matching_contexts(
         limit: the largest space to enumerate.
         progress: called with (contexts done, contexts in all) now and then.
     """
+    return joined(matching_parts(table, record, detector, limit=limit, progress=progress))
+
+
+def matching_parts(
+    table: Table,
+    record: int | str,
+    detector: str | Detector = "lof",
+    *,
+    limit: int = ENUMERATION_LIMIT,
+    progress: Progress | None = None,
+) -> Iterator[MatchingContexts]:
+    """Return COE as ``matching_contexts`` does, but part by part as it is found.
+
+    At least one part comes, and a part may be empty. What cannot be done is refused at once and
+    not when the first part is asked for.
+    """
     found = table.record(record)
     check_size(found.space.size, limit)
     validity = Validity(table, found, get_detector(detector))
-    masks, populations = [], []
+    return _parts(validity, progress)
+
+
+def _parts(validity: Validity, progress: Progress | None) -> Iterator[MatchingContexts]:
+    space = validity.record.space
     for block in blocks(validity):
-        masks.append(
-            found.space.words_of(block.first + np.flatnonzero(block.valid).astype(np.uint64))
-        )
-        populations.append(block.populations[block.valid])
+        masks = space.words_of(block.first + np.flatnonzero(block.valid).astype(np.uint64))
         if progress is not None:
-            progress(block.first + len(block.valid), found.space.size)
-    return MatchingContexts(table, np.concatenate(masks), np.concatenate(populations))
+            progress(block.first + len(block.valid), space.size)
+        yield MatchingContexts(validity.table, masks, block.populations[block.valid])
+
+
+def joined(parts: Iterable[MatchingContexts]) -> MatchingContexts:
+    """Put parts of one COE together; there must be at least one."""
+    listed = list(parts)
+    return MatchingContexts(
+        listed[0].table,
+        np.concatenate([part.masks for part in listed]),
+        np.concatenate([part.populations for part in listed]),
+    )
 
 
 def check_size(size: int, limit: int) -> None:

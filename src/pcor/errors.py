@@ -22,6 +22,7 @@ a count, a score or a draw, so an error can be shown to the analyst and written 
 from __future__ import annotations
 
 import difflib
+import threading
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -135,12 +136,45 @@ class NoValidContext(PcorError):
     kind = "no_valid_context"
 
 
+class _Silence:
+    """Keeps warnings unsaid while anybody is inside.
+
+    Python keeps its warning filters once per process. Were each thread to set and restore them by
+    itself, the first one out would let the others be heard, and the last would leave them silenced
+    for good. So the first one in sets them, and the last one out restores them.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                # Recorded and thrown away: scikit-learn resets the filters for a moment inside.
+                self._caught = warnings.catch_warnings(record=True)
+                self._caught.__enter__()
+                warnings.simplefilter("ignore")
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._caught.__exit__(None, None, None)
+
+
+_silence = _Silence()
+
+
 @contextmanager
 def others_code(what: str) -> Iterator[None]:
-    """Run code that is not ours; what it says when it warns or fails can hold private rows."""
+    """Run code that is not ours; what it says when it warns or fails can hold private rows.
+
+    Any number of threads may be inside, and inside one another.
+    """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with _silence:
             yield
     except PcorError:
         raise

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
 from typing import Protocol
+
+from pcor.drawing import exp_bounds
 
 # Digits of the first attempt, in bits; doubled as often as needed.
 FIRST_BITS = 192
@@ -98,30 +98,3 @@ def _pointed_at(candidates: Candidates, eta: Fraction, point: int, bits: int) ->
             above + run.count * upper,
         )
     return None
-
-
-@lru_cache(maxsize=1 << 16)
-def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
-    """Return whole numbers with ``low <= 2^bits * exp(-x) <= high`` and close together; x >= 0.
-
-    ``Decimal.exp`` is right to one unit in the last digit (General Decimal Arithmetic 1.70; Python
-    promises half of one); x is first rounded up and then down, which bounds what that does.
-
-    >>> exp_bounds(Fraction(0), 8)
-    (256, 256)
-    >>> low, high = exp_bounds(Fraction(1), 64)
-    >>> low <= 6786177901268885274 <= high, high - low < 4
-    (True, True)
-    """
-    if x == 0:
-        return 1 << bits, 1 << bits
-    if x * Fraction(14426, 10000) > bits:  # log2(e) > 1.4426: below one unit
-        return 0, 1
-    digits = bits * 30103 // 100000 + 12
-    with localcontext(Context(prec=digits, Emin=-(10**9), Emax=10**9)):
-        quotient = Decimal(x.numerator) / Decimal(x.denominator)
-        unit = Decimal(10) ** (quotient.adjusted() - digits + 2)
-        low, high = (-(quotient + unit)).exp(), (-(quotient - unit)).exp()
-        scale = Decimal(1 << bits)
-        slack = Decimal(10) ** (scale.adjusted() + high.adjusted() - digits + 4)
-        return max(int(low * scale - slack), 0), int(high * scale + slack) + 1

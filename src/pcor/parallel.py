@@ -1,24 +1,36 @@
-"""Run a kernel on all cores: split the batch, one thread each.
+"""Run work on all cores: split it, a few threads share the parts.
 
-Kernels release the interpreter's lock, so threads are enough; results go to disjoint slices, so the
-number of threads changes nothing but the time.
+Kernels release the interpreter's lock, and so do scikit-learn's inner loops, so threads are enough;
+results go to disjoint places, so the number of threads changes nothing but the time.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from functools import lru_cache
 from itertools import pairwise
+from typing import TypeVar
 
 # Splitting smaller batches costs more than it saves.
 SMALLEST_SHARE = 256
 
+Part = TypeVar("Part")
+
+_thread = threading.local()
+
 
 @lru_cache(maxsize=1)
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=_cores(), thread_name_prefix="pcor")
+    return ThreadPoolExecutor(_cores(), "pcor", initializer=setattr, initargs=(_thread, "ours", 1))
+
+
+if hasattr(os, "register_at_fork"):
+    # A forked process has none of its parent's threads: it needs a pool of its own.
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def _cores() -> int:
@@ -30,8 +42,36 @@ def in_slices(count: int, work: Callable[[slice], None], smallest: int = SMALLES
     """Call ``work`` on slices that together cover ``range(count)``, on all cores."""
     shares = max(1, min(4 * _cores(), count // smallest))
     edges = [count * share // shares for share in range(shares + 1)]
-    slices = [slice(low, high) for low, high in pairwise(edges)]
-    if len(slices) == 1:
-        work(slices[0])
-    else:
-        list(_pool().map(work, slices))
+    _share(work, [slice(low, high) for low, high in pairwise(edges)])
+
+
+def one_by_one(count: int, work: Callable[[int], None]) -> None:
+    """Call ``work`` on each of ``range(count)``, on all cores: for work of milliseconds and more.
+
+    What is raised is what one core would have raised: the failure of the first part that fails.
+    """
+    _share(work, range(count))
+
+
+def _share(work: Callable[[Part], None], parts: Sequence[Part]) -> None:
+    # A part that shares out its own work must not wait for the threads that wait for it.
+    if len(parts) < 2 or _cores() == 1 or hasattr(_thread, "ours"):
+        for part in parts:
+            work(part)
+        return
+    tasks: list[Future[None]] = []
+    try:
+        for part in parts:
+            # Each in a copy of the caller's context, where numpy keeps its error settings.
+            tasks.append(_pool().submit(copy_context().run, work, part))
+        wait(tasks, return_when=FIRST_EXCEPTION)
+    finally:
+        # After a failure or Ctrl-C nothing runs on unseen: the caller may be about to let warnings
+        # be printed again.
+        for task in tasks:
+            task.cancel()
+        wait(tasks)
+    # Parts are begun in order, so every part before the first failure was carried out.
+    for task in tasks:
+        if not task.cancelled():
+            task.result()

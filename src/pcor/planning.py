@@ -18,6 +18,7 @@ from pcor.schema import Schema
 from pcor.search import Search, get_search
 from pcor.search.base import GraphSearch
 from pcor.selection import check_mechanism, scale_for
+from pcor.timing import Estimate, estimate
 from pcor.utility import Overlap, PopulationSize, Utility, describe_utility, get_utility
 
 
@@ -50,6 +51,17 @@ class Plan:
     def space(self) -> int:
         """How many contexts contain a given record's values."""
         return 1 << (self.schema.width - len(self.schema.attributes))
+
+    def estimate(self, rows: int) -> Estimate | None:
+        """Return how long it may take on a table of so many rows, timed on made-up numbers.
+
+        ``None`` for a compiled detector, which takes microseconds a context. A search that is
+        steered to large populations can take longer for each context than an average one does.
+        """
+        free = self.schema.width - len(self.schema.attributes)
+        return estimate(
+            self.detector, self.schema, rows, verifications=self.search.verifications(free)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as public parameters."""

@@ -122,7 +122,7 @@ class Attribute:
                 f"attribute {self.name!r}: other = {self.other!r} must be one of its values"
             )
 
-    @property
+    @cached_property
     def kind(self) -> str:
         """How values are compared: ``text``, ``boolean``, ``integer``, ``number`` or ``bins``."""
         return "bins" if self.edges is not None else _kind(self.values)

@@ -1,7 +1,8 @@
 """Choose one candidate at random, better ones more often: exactly, by the system's randomness.
 
 Private: the scores and the draws. Public: eta, the mechanism, how many candidates an adversary
-could compute from COE. OpenDP draws (its ``make_noisy_max`` computes in exact rationals with
+could compute from COE. The exponential mechanism is drawn by our own exact sampler (``drawing``,
+``ordered``), permute-and-flip by OpenDP (``make_noisy_max`` computes in exact rationals with
 OpenSSL's randomness, seeded by the operating system). Guarantee of one draw with exponent eta when
 one row moves no score by more than d: 2*eta*d for either mechanism, eta*d where an added row never
 lowers a score (docs/proofs/selection.md).
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from pcor.choosing import MECHANISMS, Accepts, keep_accepted
+from pcor.drawing import draw_exponential
 from pcor.errors import ParameterError, UnknownName
 from pcor.ordered import Candidates, draw_first
 
@@ -42,7 +44,9 @@ class SystemChooser:
 
     def select(self, scores: Sequence[int], *, eta: Fraction, mechanism: str) -> int:
         """Draw one index by a private selection mechanism."""
-        draw = _noisy_max(scale_for(eta), mechanism)
+        if mechanism == "exponential":
+            return draw_exponential(scores, eta, self.uniform)
+        draw = _permute_and_flip(scale_for(eta))
         # Only differences matter; measured from the first, they fit 64 bits by utility's limit.
         values = np.array(scores, dtype=np.int64)
         return int(draw(values - values[0]))
@@ -77,23 +81,19 @@ def check_mechanism(mechanism: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _noisy_max(scale: float, mechanism: str) -> Any:
+def _permute_and_flip(scale: float) -> Any:
     """Build OpenDP's draw.
 
-    One function has two mechanisms behind it, and the measure decides: the exponential mechanism
-    under zero-concentrated divergence, permute-and-flip under max divergence.
-    tests/test_selection.py holds it to that.
+    One function has two mechanisms behind it, and the measure decides: permute-and-flip under max
+    divergence. tests/test_selection.py holds it to that.
     """
     import opendp.prelude as dp  # takes a while to import; only a release needs it
 
     dp.enable_features("contrib")
-    measure = (
-        dp.zero_concentrated_divergence() if mechanism == "exponential" else dp.max_divergence()
-    )
     # monotonic=True only concerns OpenDP's own price list; ours is accounting.py.
     return dp.m.make_noisy_max(
         dp.vector_domain(dp.atom_domain(T="i64")),
         dp.linf_distance(T="i64", monotonic=True),
-        measure,
+        dp.max_divergence(),
         scale=scale,
     )

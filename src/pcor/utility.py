@@ -23,7 +23,7 @@ from pcor.table import Table
 
 UTILITIES = ("population", "overlap")
 
-# OpenDP draws over 64-bit integers; well inside, differences cannot overflow.
+# Draws are over 64-bit integers; well inside, differences cannot overflow.
 LARGEST_SCORE = 1 << 60
 
 

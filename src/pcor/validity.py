@@ -78,9 +78,29 @@ class Validity:
         inside = [mask for mask in unknown if mask in self.record.space]
         self._known.update(dict.fromkeys(unknown, False))
         if inside:
-            view = self.view
+            view, words, moments = self.view, self.table.words(inside), None
             if around is not None:
                 view = view.near(self.table.words([around])[0])
-            verdicts = self.judge(view, self.table.words(inside))
+                moments = self._moments(view, around, inside, words)
+            verdicts = self.judge(view, words, moments)
             self._known.update(zip(inside, verdicts.tolist(), strict=True))
         return np.array([self._known[mask] for mask in masks], dtype=bool)
+
+    def _moments(
+        self, view: View, around: int, masks: Sequence[int], words: Words
+    ) -> NDArray[np.float64] | None:
+        """Return the moments of neighbours of a context from one pass over the cells.
+
+        Each differs from the whole's by what one value adds or drops. Where that is more than half
+        (of the rows or of the squares), rounding would show: those are summed anew.
+        """
+        if not self.detector.has_kernel or self.detector.reach is not None:
+            return None
+        weights = self.cell_moments[:, view.cells]
+        middle = self.table.words([around])[0]
+        whole, all_of_them = view.neighbour_moments(middle, weights, self.table.schema.width)
+        moments = all_of_them[:, [(around ^ mask).bit_length() - 1 for mask in masks]]
+        if self.detector.wants_tail:
+            few = (2 * moments[0] < whole[0]) | (2 * moments[2] < whole[2])
+            moments[:, few] = view.several_totals(words[few], weights)
+        return np.ascontiguousarray(moments)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,12 +101,25 @@ class View:
         self, mask: Words, weights: NDArray[np.int64], width: int
     ) -> NDArray[np.int64]:
         """Return, for each position, the summed weights that flipping it would leave covered."""
+        whole, changes = self._flipped(mask, weights[np.newaxis], width)
+        totals: NDArray[np.int64] = whole[0] + changes[0]
+        return totals
+
+    def neighbour_moments(
+        self, mask: Words, weights: NDArray[np.float64], width: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return several summed weights of a context, and of the neighbour at each position.
+
+        What a neighbour drops is subtracted, so its error is one of the whole's size.
+        """
+        whole, changes = self._flipped(mask, weights, width)
+        return whole, whole[:, np.newaxis] + changes
+
+    def _flipped(self, mask: Words, weights: NDArray[Any], width: int) -> tuple[Any, Any]:
         from pcor._kernels.covering import neighbour_totals
 
-        totals: NDArray[np.int64] = neighbour_totals(
-            mask, self.cell_needs, self.cell_places, weights, width
-        )
-        return totals
+        whole, changes = neighbour_totals(mask, self.cell_needs, self.cell_places, weights, width)
+        return whole, changes
 
     def nearest(self, value: float, wanted: int) -> View:
         """Return only the pairs with the nearest rows of each cell on each side of a metric.

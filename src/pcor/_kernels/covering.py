@@ -88,8 +88,10 @@ def nearest_places(cells: Array, counts: Array, at: int, wanted: int, size: int)
 
 
 @kernel
-def neighbour_totals(mask: Array, needs: Array, places: Array, weights: Array, width: int) -> Array:
-    """Return the summed weights of the cells that each one-bit neighbour of a context covers.
+def neighbour_totals(
+    mask: Array, needs: Array, places: Array, weights: Array, width: int
+) -> tuple[Array, Array]:
+    """Return the summed weights of what a context covers, and what each one-bit flip would change.
 
     One pass: a cell that misses nothing counts for every neighbour but those that drop one of its
     values, one that misses a single value for the neighbour that adds it.
@@ -98,23 +100,26 @@ def neighbour_totals(mask: Array, needs: Array, places: Array, weights: Array, w
         mask: the context.
         needs: the needed bits of each cell.
         places: the positions of those bits, one column per attribute.
-        weights: the weight of each cell.
+        weights: the weights of each cell, one row per kind.
         width: how many positions there are.
     """
-    changes = np.zeros(width, np.int64)
-    whole = 0
+    changes = np.zeros((len(weights), width), weights.dtype)
+    whole = np.zeros(len(weights), weights.dtype)
     for cell in range(len(needs)):
         missing = missing_bits(mask, needs, cell)
-        if missing == 0:
-            whole += weights[cell]
-            for column in range(places.shape[1]):
-                changes[places[cell, column]] -= weights[cell]
-        elif missing == 1:
+        if missing > 1:
+            continue
+        for kind in range(len(weights)):
+            weight = weights[kind, cell]
+            if missing == 0:
+                whole[kind] += weight
             for column in range(places.shape[1]):
                 place = places[cell, column]
-                if not mask[place // 64] >> np.uint64(place % 64) & np.uint64(1):
-                    changes[place] += weights[cell]
-    return whole + changes
+                if missing == 0:
+                    changes[kind, place] -= weight
+                elif not mask[place // 64] >> np.uint64(place % 64) & np.uint64(1):
+                    changes[kind, place] += weight
+    return whole, changes
 
 
 @kernel

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,12 +15,26 @@ import pcor
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell
 from pcor.context import Context
-from pcor.enumeration import ENUMERATION_LIMIT
+from pcor.detectors import get_detector
+from pcor.enumeration import (
+    ENUMERATION_LIMIT,
+    MatchingContexts,
+    check_size,
+    joined,
+    matching_parts,
+)
+from pcor.errors import TooLarge
+from pcor.listing import SHOWN, Tally, write_contexts
 from pcor.schema import Schema
+from pcor.timing import MOST_ROWS, estimate
 from pcor.writing import check_target, write_whole
 
-SHOWN = 20
+# More contexts than this are written as bits only: as sentences they would fill the memory.
+MOST_SENTENCES = 1_000_000
 
+CONTEXT_COLUMNS = pa.schema({"bits": pa.string(), "population": pa.int64(), "context": pa.string()})
+
+Row = dict[str, Any]
 Out = Annotated[
     Path | None, typer.Option("--out", help="Write all rows to a .parquet, .csv or .json file.")
 ]
@@ -39,20 +54,57 @@ def contexts(
 ) -> None:
     """OWNER ONLY: list every context in which the record is an outlier (COE).
 
+    A .parquet file takes any number of them, as packed bits and populations, and says in its
+    metadata how to read them; .csv and .json spell out up to a million, largest first.
+
     Example: pcor contexts claims.csv --schema claims.toml --record 17 --out coe.parquet
     """
     _check_out(out)
     table = pcor.Table(file, Schema.from_file(schema))
+    _tell_time(table, detector, limit)
+    packed = out if out is not None and out.suffix.lower() == ".parquet" else None
+    rows: list[Row] = []
     with progress_bar("looking at contexts") as progress:
-        found = pcor.matching_contexts(table, record, detector, limit=limit, progress=progress)
-    largest_first = sorted(
-        zip((int(n) for n in found.populations), found.contexts, strict=True),
-        key=lambda pair: (-pair[0], pair[1].bits),
-    )
-    rows = [{"bits": c.bits, "population": n, "context": str(c)} for n, c in largest_first]
-    columns = pa.schema({"bits": pa.string(), "population": pa.int64(), "context": pa.string()})
-    title = f"{len(rows):,} contexts in which record {record} is an outlier"
-    _report(title, {"record": record, "contexts": rows}, rows, columns, out, as_json=as_json)
+        if packed is not None:
+            tally = write_contexts(
+                table, record, detector, path=packed, limit=limit, progress=progress
+            )
+        else:
+            tally = Tally(table)
+            found = matching_parts(table, record, detector, limit=limit, progress=progress)
+            parts = tally.watch(found)
+            if out is not None or as_json:
+                rows = _sentences(joined(_few_enough(parts)))
+            else:
+                for _ in parts:
+                    pass  # the tally keeps what the screen shows
+    if out is not None and packed is None:
+        _write(out, rows, CONTEXT_COLUMNS)
+    largest = _sentences(tally.largest)
+    content = {"record": record, "count": tally.count}
+    content |= {"contexts": rows} if out is None else {"largest": largest, "out": str(out)}
+    title = f"{tally.count:,} contexts in which record {record} is an outlier"
+    _report(title, content, largest, tally.count, out, as_json=as_json)
+
+
+def _few_enough(parts: Iterable[MatchingContexts]) -> Iterator[MatchingContexts]:
+    """Refuse to spell out more contexts than anybody reads, as soon as there are too many."""
+    count = 0
+    for part in parts:
+        count += len(part)
+        if count > MOST_SENTENCES:
+            raise TooLarge(
+                f"there are more than {MOST_SENTENCES:,} contexts, too many to write out as text; "
+                "--out FILE.parquet takes any number"
+            )
+        yield part
+
+
+def _sentences(found: MatchingContexts) -> list[Row]:
+    """Spell out contexts, largest first."""
+    ordered = found.largest(len(found))
+    pairs = zip(ordered.contexts, ordered.populations.tolist(), strict=True)
+    return [{"bits": c.bits, "population": n, "context": str(c)} for c, n in pairs]
 
 
 @guarded
@@ -84,9 +136,18 @@ def outliers(
     whole = all(isinstance(key, int) for key in found)
     columns = pa.schema({"record": pa.int64() if whole else pa.string()})
     title = f"{len(rows):,} outliers among rows where {where}"
-    _report(
-        title, {"context": where.values, "outliers": found}, rows, columns, out, as_json=as_json
-    )
+    if out is not None:
+        _write(out, rows, columns)
+    content = {"context": where.values, "outliers": found}
+    _report(title, content, rows[:SHOWN], len(rows), out, as_json=as_json)
+
+
+def _tell_time(table: pcor.Table, detector: str, limit: int) -> None:
+    """Say beforehand how long a detector without a kernel may take; with one it is seconds."""
+    check_size(1 << (table.schema.width - len(table.schema.attributes)), limit)
+    rows = min(int(table.view.cell_counts.sum()), MOST_ROWS)
+    if expected := estimate(get_detector(detector), table.schema, rows):
+        tell(f"expect {expected}")
 
 
 def _check_out(out: Path | None) -> None:
@@ -97,27 +158,27 @@ def _check_out(out: Path | None) -> None:
 def _report(
     title: str,
     content: dict[str, Any],
-    rows: list[dict[str, Any]],
-    columns: pa.Schema,
+    shown: list[Row],
+    count: int,
     out: Path | None,
     *,
     as_json: bool,
 ) -> None:
     if out is not None:
-        _write(out, rows, columns)
         tell(f"{OWNER_ONLY} Written to {out}")
     if as_json:
         say_json({"owner_only": OWNER_ONLY, **content})
         return
     say(OWNER_ONLY)
     say(title)
-    for row in rows[:SHOWN]:
+    for row in shown:
         say("  " + "  ".join(str(value) for value in row.values()))
-    if len(rows) > SHOWN:
-        say(f"  ... and {len(rows) - SHOWN:,} more; --out FILE writes all of them")
+    if count > len(shown):
+        where = "--out FILE writes all of them" if out is None else f"all of them are in {out}"
+        say(f"  ... and {count - len(shown):,} more; {where}")
 
 
-def _write(out: Path, rows: list[dict[str, Any]], columns: pa.Schema) -> None:
+def _write(out: Path, rows: list[Row], columns: pa.Schema) -> None:
     def write(part: Path) -> None:
         if out.suffix.lower() == ".json":
             part.write_text(json.dumps(rows, ensure_ascii=False, indent=1), encoding="utf-8")

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.detectors.base import Counts, Detector, Values, Verdicts
+from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
 from pcor.errors import ParameterError, others_code
+from pcor.parallel import one_by_one
+from pcor.view import View, Words
 
 
 @dataclass(frozen=True)
@@ -35,11 +39,16 @@ class Estimator(Detector):
 
             Higher scores are more unusual.
         threshold: a score above it is an outlier. Not needed for a function that returns verdicts.
+        threads: whether contexts may be judged on all cores, the rule running in several threads
+            at once. By default only what consists of scikit-learn's own parts does: PyOD and
+            people's own code may keep a random state or a counter for the whole process. A plain
+            Python function gains nothing.
     """
 
     name: ClassVar[str] = "estimator"
     rule: Any
     threshold: float | None = None
+    threads: bool | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -51,6 +60,8 @@ class Estimator(Detector):
         number = isinstance(self.threshold, int | float) and not isinstance(self.threshold, bool)
         if self.threshold is not None and not (number and math.isfinite(self.threshold)):
             raise ParameterError("threshold must be a finite number")
+        if self.threads not in (None, True, False):
+            raise ParameterError("threads must be True, False or None")
         if hasattr(self.rule, "fit"):
             if self.threshold is None:
                 raise ParameterError(
@@ -61,7 +72,7 @@ class Estimator(Detector):
             self._check_seed()
 
     def _check_seed(self) -> None:
-        parameters = self.rule.get_params() if hasattr(self.rule, "get_params") else {}
+        parameters = self._parameters
         # The steps of a pipeline have theirs under longer names.
         if any(key.endswith("random_state") and parameters[key] is None for key in parameters):
             raise ParameterError(
@@ -75,15 +86,48 @@ class Estimator(Detector):
         first = np.cumsum(counts) - counts
         with others_code(self._label):
             answers = np.asarray(self._answers(population))
-        if answers.shape != population.shape:
-            raise ParameterError(f"{self._label} must return one answer per row")
-        if answers.dtype == bool:
-            verdicts: Verdicts = answers[first]
-            return verdicts
-        if self.threshold is None:
-            raise ParameterError(f"{self._label} returns scores, so Estimator needs a threshold")
-        flagged: Verdicts = answers[first] > self.threshold
-        return flagged
+            if answers.shape != population.shape:
+                raise ParameterError(f"{self._label} must return one answer per row")
+            if answers.dtype == bool:
+                verdicts: Verdicts = answers[first]
+                return verdicts
+            if self.threshold is None:
+                raise ParameterError(
+                    f"{self._label} returns scores, so Estimator needs a threshold"
+                )
+            flagged: Verdicts = answers[first] > self.threshold
+            return flagged
+
+    def batch(
+        self, view: View, value: float, masks: Words, moments: Moments | None = None
+    ) -> Verdicts:
+        """Judge the contexts on all cores where the rule may run in several threads at once."""
+        if not self._may_share_cores:
+            return super().batch(view, value, masks, moments)
+        out = np.zeros(len(masks), dtype=bool)
+
+        def judge(place: int) -> None:
+            out[place] = self.is_outlier(*view.distribution(masks[place]), value)
+
+        with others_code(self._label):
+            one_by_one(len(masks), _with_settings_of_here(judge))
+        return out
+
+    @property
+    def _may_share_cores(self) -> bool:
+        if self.threads is not None:
+            return self.threads
+        parameters = self._parameters
+        if any(key.endswith("n_jobs") and parameters[key] not in (None, 1) for key in parameters):
+            return False  # it uses the cores itself
+        # Steps of a pipeline, and functions given as a metric or a transformation, count too.
+        parts = [self.rule, *(v for v in parameters.values() if hasattr(v, "fit") or callable(v))]
+        return all(type(part).__module__.startswith("sklearn.") for part in parts)
+
+    @property
+    def _parameters(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.rule.get_params() if hasattr(self.rule, "get_params") else {}
+        return found
 
     def _answers(self, population: Values) -> NDArray[Any]:
         if not hasattr(self.rule, "fit"):
@@ -111,11 +155,24 @@ class Estimator(Detector):
 
     def describe(self) -> dict[str, Any]:
         """Return the public parameters: the rule by its name and settings."""
-        settings = self.rule.get_params() if hasattr(self.rule, "get_params") else {}
         return {
             "name": self.name,
             "rule": self._label,
-            "settings": {key: repr(value) for key, value in sorted(settings.items())},
+            "settings": {key: repr(value) for key, value in sorted(self._parameters.items())},
             "threshold": self.threshold,
             "min_population": self.min_population,
         }
+
+
+def _with_settings_of_here(work: Callable[[int], None]) -> Callable[[int], None]:
+    """Give scikit-learn in another thread the settings of this one; it keeps them by thread."""
+    sklearn = sys.modules.get("sklearn")
+    if sklearn is None:
+        return work
+    settings = sklearn.get_config()
+
+    def with_settings(place: int) -> None:
+        with sklearn.config_context(**settings):
+            work(place)
+
+    return with_settings

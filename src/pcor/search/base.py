@@ -125,6 +125,14 @@ class Search:
         """The calls of the exponential mechanism that the paper charges for."""
         return 1
 
+    def verifications(self, free: int) -> tuple[int, int]:
+        """Return how many contexts are judged: with luck, and at most.
+
+        ``free`` values may come or go, so there are 2^free contexts. Luck is to meet a valid one
+        at every try.
+        """
+        return 1 << free, 1 << free
+
     def explore(self, explorer: Explorer) -> list[int]:
         """Return the candidates for the final draw, as masks; repeats count."""
         raise NotImplementedError(f"{type(self).__name__} must define explore()")
@@ -151,6 +159,15 @@ class SamplingSearch(Search):
             if not isinstance(number, int) or isinstance(number, bool) or number < 1:
                 raise ParameterError(f"{what} must be a whole number of at least 1")
 
+    def verifications(self, free: int) -> tuple[int, int]:
+        """The samples to all tries; a space of no more contexts than tries is looked at whole."""
+        return self._tried(free, wanted=self.samples)
+
+    def _tried(self, free: int, *, wanted: int) -> tuple[int, int]:
+        if 1 << free <= self.tries:
+            return 1 << free, 1 << free
+        return min(wanted, self.tries), self.tries
+
     def describe(self) -> dict[str, Any]:
         """Return the public parameters."""
         return super().describe() | {"samples": self.samples, "tries": self.tries}
@@ -165,6 +182,12 @@ class GraphSearch(SamplingSearch):
     """
 
     start: Context | None = None
+
+    def verifications(self, free: int) -> tuple[int, int]:
+        """What finding a start takes, and the neighbours of every sample but the last."""
+        few, most = self._tried(free, wanted=1) if self.start is None else (1, 1)
+        neighbours = (self.samples - 1) * free
+        return min(1 << free, few + neighbours), min(1 << free, most + neighbours)
 
     def describe(self) -> dict[str, Any]:
         """Return the public parameters."""

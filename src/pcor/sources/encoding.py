@@ -56,16 +56,21 @@ def encode(columns: pa.Table, schema: Schema) -> Rows:
             f"the metric {schema.metric.column!r} has values that are infinite or beyond 1e100; "
             "correct or remove them"
         )
-    cell, cells = np.zeros(len(metric), dtype=np.int32), np.zeros((1, 0), dtype=np.int64)
+    cell, count = np.zeros(len(metric), dtype=np.int32), 1
+    codes_of: list[NDArray[np.int32]] = []
     for attribute in schema.attributes:
         codes = encode_attribute(columns[attribute.name], attribute)
         fits = codes >= 0
         if attribute.outside == "error" and not fits.all():
             raise _outside(attribute)
         keep &= fits
-        cell, cells = _refined(cell, cells, codes, len(attribute.values))
+        cell, count = _refined(cell, count, codes, len(attribute.values))
+        codes_of.append(codes)
     if not keep.any():
         raise SourceError("no row of the table fits the schema; `pcor schema check` says why")
+    member = np.empty(count, dtype=np.int64)  # one row of each cell; any will do
+    member[cell] = np.arange(len(cell))
+    cells = np.column_stack([codes[member] for codes in codes_of]).astype(np.int64)
     keys = None if schema.id is None else _combined(columns[schema.id])
     if keep.all():
         return Rows(cell, cells, metric, keys)
@@ -76,22 +81,19 @@ def encode(columns: pa.Table, schema: Schema) -> Rows:
 
 
 def _refined(
-    cell: NDArray[np.int32], cells: NDArray[np.int64], codes: NDArray[np.int32], size: int
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Split cells by one more attribute and number those that occur.
+    cell: NDArray[np.int32], count: int, codes: NDArray[np.int32], size: int
+) -> tuple[NDArray[np.int32], int]:
+    """Split cells by one more attribute; return the number of each row's cell, and how many.
 
     Rows outside the domain (code -1) are split off too; they are about to be refused or dropped.
     """
     combined = cell.astype(np.int64) * (size + 1) + (codes + 1)
-    if len(cells) * (size + 1) <= _MOST_COMBINATIONS:
-        occurs = np.bincount(combined, minlength=len(cells) * (size + 1)) > 0
-        present = np.flatnonzero(occurs)
-        number = (np.cumsum(occurs) - 1).astype(np.int32)[combined]
-    else:
-        present, inverse = np.unique(combined, return_inverse=True)
-        number = inverse.astype(np.int32)
-    before, code = np.divmod(present, size + 1)
-    return number, np.column_stack([cells[before], code - 1])
+    if count * (size + 1) <= _MOST_COMBINATIONS:
+        occurs = np.bincount(combined, minlength=count * (size + 1)) > 0
+        number = np.cumsum(occurs, dtype=np.int32) - 1
+        return number[combined], int(occurs.sum())
+    present, inverse = np.unique(combined, return_inverse=True)
+    return inverse.astype(np.int32), len(present)
 
 
 def encode_attribute(column: Any, attribute: Attribute) -> NDArray[np.int32]:
