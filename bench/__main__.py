@@ -116,7 +116,10 @@ def releases(bench: Bench, table: pcor.Table, records: list[int], refit: float) 
     """Whole releases, draws included."""
     direct = [seconds(lambda r=r: pcor.release(table, r, 0.2, search="direct")) for r in records]  # type: ignore[misc]
     bench.row("release, direct, median", statistics.median(direct) / refit, "refits, <= 8")
+    slowest = records[direct.index(max(direct))]
+    whole = seconds(lambda: pcor.matching_contexts(table, slowest))
     bench.row("release, direct, worst", max(direct) / refit, "refits, <= complete COE")
+    bench.row("  the complete COE of that record", whole / refit, "refits")
     few = records[:20]
     broad = [
         seconds(lambda r=r: pcor.release(table, r, 0.2, search="breadth_first", samples=100))  # type: ignore[misc]

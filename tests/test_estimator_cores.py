@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,22 +58,10 @@ def table() -> pcor.Table:
 @pytest.fixture
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Two threads, whatever the machine has."""
-    with using(monkeypatch, 2):
-        yield
-
-
-class using:
-    """A pool of so many cores."""
-
-    def __init__(self, patch: pytest.MonkeyPatch, cores: int) -> None:
-        self.patch, self.cores = patch, cores
-
-    def __enter__(self) -> None:
-        parallel._pool.cache_clear()
-        self.patch.setattr(parallel, "_cores", lambda: self.cores)
-
-    def __exit__(self, *_: object) -> None:
-        parallel._pool.cache_clear()
+    parallel._pool.cache_clear()
+    monkeypatch.setattr(parallel, "_cores", lambda: 2)
+    yield
+    parallel._pool.cache_clear()
 
 
 def every_verdict(table: pcor.Table, detector: pcor.Detector) -> list[bool]:
@@ -119,15 +108,11 @@ class Warns(Own):
     ],
     ids=["lof", "forest", "pipeline", "own", "function"],
 )
-def test_two_cores_say_what_one_says(
-    table: pcor.Table, detector: pcor.Estimator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answers = []
-    for cores in (1, 2, 3):
-        with using(monkeypatch, cores):
-            answers.append(every_verdict(table, detector))
-    assert answers[0] == answers[1] == answers[2]
-    assert len(set(answers[0])) == 2
+@pytest.mark.usefixtures("two_cores")
+def test_two_cores_say_what_one_says(table: pcor.Table, detector: pcor.Estimator) -> None:
+    two = every_verdict(table, detector)
+    assert two == every_verdict(table, replace(detector, threads=False))
+    assert set(two) == {True, False}
 
 
 @pytest.mark.parametrize(
@@ -298,19 +283,45 @@ def test_code_of_others_in_several_threads_leaves_the_filters_as_they_were() -> 
 # -- how long it takes ----------------------------------------------------------------------------
 
 
-def sleeps(numbers: Numbers) -> NDArray[np.bool_]:
-    time.sleep(0.002)
-    return numbers > 1
+@dataclass
+class Clock:
+    """Stands still but while the rule runs, which takes ``each`` seconds by it."""
+
+    each: float = 0.002
+    now: float = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def rule(self, numbers: Numbers) -> NDArray[np.bool_]:
+        self.now += self.each
+        return numbers > 1
 
 
-def test_the_estimate_of_a_slow_rule_is_about_right() -> None:
-    plan = pcor.plan(SCHEMA, 1, detector=pcor.Estimator(sleeps), search="direct")
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(timing, "time", clock)
+    return clock
+
+
+def test_an_estimate_is_what_was_measured_times_what_is_to_be_done(clock: Clock) -> None:
+    plan = pcor.plan(SCHEMA, 1, detector=pcor.Estimator(clock.rule), search="direct")
     expected = plan.estimate(rows=1000)
     assert expected is not None
     assert expected.verifications == (2**5, 2**5)
     assert expected.rows == 333  # (4/6)(4/6)(3/4) of them
-    assert 0.002 <= expected.seconds_each < 0.02  # a busy machine may be late, never early
+    assert expected.seconds_each == pytest.approx(0.002)
     assert expected.seconds == (32 * expected.seconds_each, 32 * expected.seconds_each)
+
+
+@pytest.mark.parametrize(("each", "fits"), [(2, 1), (0.3, 1 + 4), (0.03, 1 + 4 + 16)])
+def test_a_rule_is_timed_for_a_fraction_of_a_second_or_a_few_fits(
+    clock: Clock, each: float, fits: int
+) -> None:
+    clock.each = each
+    assert timing.seconds_each(pcor.Estimator(clock.rule), 50) == pytest.approx(each)
+    assert clock.now == pytest.approx(fits * each)
 
 
 def test_an_estimate_reads_as_a_sentence() -> None:
@@ -326,12 +337,20 @@ def test_an_estimate_reads_as_a_sentence() -> None:
     assert "days" in str(timing.Estimate((1 << 5000, 1 << 5000), 9000, 0.0204))
 
 
-def test_threads_shorten_the_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
-    each = []
-    for cores in (1, 4):
-        with using(monkeypatch, cores):
-            each.append(timing.seconds_each(pcor.Estimator(sleeps, threads=True), 50))
-    assert each[1] < each[0]
+@pytest.mark.usefixtures("two_cores")
+def test_a_rule_is_timed_on_the_cores_that_it_may_use(clock: Clock) -> None:
+    both = threading.Barrier(2, timeout=10)  # broken, and the rule fails, unless two run at once
+    seen = set()
+
+    def rule(numbers: Numbers) -> NDArray[np.bool_]:
+        seen.add(threading.current_thread())
+        if threading.current_thread() is not threading.main_thread():
+            both.wait()
+        return clock.rule(numbers)
+
+    clock.each = 0.3
+    timing.seconds_each(pcor.Estimator(rule, threads=True), 50)
+    assert len(seen) == 3  # a first fit here, then four by two others
 
 
 def test_the_average_share_is_the_average_over_all_contexts() -> None:
@@ -355,7 +374,7 @@ def test_an_estimate_for_no_number_of_rows_is_refused(rows: Any) -> None:
 @pytest.mark.parametrize(
     ("search", "free", "expected"),
     [
-        (pcor.Direct(), 10, (1024, 1024)),
+        (pcor.Direct(), 10, (128, 1024)),
         (pcor.Uniform(samples=50), 10, (1024, 1024)),
         (pcor.Uniform(samples=50), 40, (50, 100_000)),
         (pcor.BreadthFirst(samples=50), 40, (1 + 49 * 40, 100_000 + 49 * 40)),
@@ -393,17 +412,17 @@ def test_no_release_judges_more_contexts_than_its_plan_says(
 
 
 def test_the_command_line_tells_the_time_before_it_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "rows.csv").write_text("no table at all: no row is looked at")
     (tmp_path / "schema.toml").write_text(SCHEMA.to_toml())
     request = ["plan", str(tmp_path / "rows.csv"), "--schema", str(tmp_path / "schema.toml")]
     request += ["--record", "0", "--epsilon", "1", "--rows", "1000"]
-    monkeypatch.setitem(registry._registered, "sleeper", lambda: pcor.Estimator(sleeps))
+    monkeypatch.setitem(registry._registered, "slow", lambda: pcor.Estimator(clock.rule))
     ran = [
         CliRunner().invoke(app, [*request, "--detector", *rest]).stdout
-        for rest in (["sleeper"], ["sleeper", "--json"], ["lof"])
+        for rest in (["slow"], ["slow", "--json"], ["lof"])
     ]
-    assert "\nTime: 32 verifications of 333 rows on average, " in ran[0]
+    assert "\nTime: 32 verifications of 333 rows on average, 2 ms each on this machine" in ran[0]
     assert json.loads(ran[1])["estimate"]["verifications"] == [32, 32]
     assert ran[2].endswith("microseconds for each context; this detector is compiled.\n")

@@ -73,6 +73,9 @@ METRICS: dict[str, Metric] = {
     "tenths": lambda rng, n: rng.integers(-50, 50, n) / 10,
     "doubling": lambda rng, n: np.ldexp(1.0, rng.integers(-40, 40, n)),
     "skewed": lambda rng, n: rng.lognormal(0, 2, n),
+    "heavy tail": lambda rng, n: np.round(rng.lognormal(8, 3, n)),
+    "powers of ten": lambda rng, n: 10.0 ** rng.choice([0, 0, 0, 1, 2, 2, 3, 7, 8], n),
+    "mirrored powers of ten": lambda rng, n: -(10.0 ** rng.choice([0, 0, 0, 1, 2, 3, 7, 8], n)),
     "normal": lambda rng, n: rng.normal(0, 1, n),
     "huge offset": lambda rng, n: rng.choice([-1e15, 1e15, 1e9]) + crowd(rng, n),
     "one out of scale": lambda rng, n: crowd(rng, n) + 1e20 * (rng.integers(0, n, n) == 0),
@@ -916,3 +919,14 @@ def test_the_kernels_are_right_as_plain_python_too() -> None:
     )
     assert finished.returncode == 0, finished.stdout[-5000:]
     assert " passed" in finished.stdout
+
+
+def test_a_value_below_the_mean_may_become_an_upper_outlier() -> None:
+    """Three that are far out go first; only then the mean falls below the record."""
+    metric = [0.0] * 14 + [10.0, 100.0, 100.0, 1000.0, 1e7, 1e8, 1e8]
+    schema = pcor.Schema(metric="m", attributes={"a": ["x"]})
+    table = pcor.Table(pa.table({"a": ["x"] * len(metric), "m": metric}), schema)
+    for row in range(len(metric)):
+        expected = bool(pcor.Grubbs().flags(metric)[row])
+        assert pcor.is_outlier(table, row, "any a", "grubbs") == expected
+    assert pcor.is_outlier(table, 14, "any a", "grubbs")

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pytest
 
 import pcor
-from pcor.errors import NoValidContext, ParameterError, TooLarge
+from pcor.errors import NoValidContext, TooLarge
 from pcor.search import Explorer
 from pcor.validity import Validity
 from tests import naive
@@ -129,7 +129,10 @@ class Rows:
         return self.populations[context]
 
     def answer(self, rule: str, context: Positions) -> naive.Answer:
-        """Ask the twin; populations that were met before are not judged again."""
+        """Ask the twin; populations that were met before are not judged again.
+
+        In none of these does rounding decide, which a twin would answer with ``None``.
+        """
         population = self.covered(context)
         if 0 not in population or len(population) < SMALLEST:
             return False
@@ -198,16 +201,6 @@ def neighbours(context: Positions, positions: Sequence[int]) -> list[Positions]:
     return [context ^ {position} for position in positions]
 
 
-def assert_same(found: Sequence[bool], expected: Sequence[naive.Answer]) -> None:
-    """Compare, but where rounding decides."""
-    wrong = [
-        (place, one, other)
-        for place, (one, other) in enumerate(zip(found, expected, strict=True))
-        if other is not None and one != other
-    ]
-    assert wrong == []
-
-
 # -- verdicts -------------------------------------------------------------------------------------
 
 
@@ -226,7 +219,7 @@ def test_verdicts_are_those_of_the_twin(shape: str, rule: str) -> None:
     table = drawn(shape)
     contexts = list(some_contexts(table))
     found = table.validity(rule)(table.masks(contexts))
-    assert_same(found.tolist(), [table.answer(rule, context) for context in contexts])
+    assert found.tolist() == [table.answer(rule, context) for context in contexts]
 
 
 @wide
@@ -239,9 +232,9 @@ def test_verdicts_on_all_neighbours_are_those_of_the_twin(shape: str, rule: str)
         (mask,) = table.masks([context])
         expected = [table.answer(rule, other) for other in neighbours(context, free)]
         around = table.validity(rule).of_neighbours(mask)
-        assert_same(around.tolist(), expected)
+        assert around.tolist() == expected
         alone = table.validity(rule)([mask ^ 1 << position for position in free])
-        assert_same(alone.tolist(), expected)
+        assert alone.tolist() == expected
 
 
 @wide
@@ -258,21 +251,17 @@ def test_without_the_records_own_values_nothing_is_valid(shape: str, rule: str) 
 def test_one_context_is_judged_as_the_twin_does(shape: str, rule: str) -> None:
     table = drawn(shape)
     for context in list(some_contexts(table))[1:6]:
-        expected = table.answer(rule, context)
         found = pcor.is_outlier(table.table, 0, table.context(context), RULES[rule][0])
-        assert_same([found], [expected])
+        assert found == table.answer(rule, context)
 
 
 @every_rule
 def test_the_comparisons_meet_both_answers_at_a_thousand_values(rule: str) -> None:
-    """And nothing is left undecided. No chance is in it: the tables are the same every time."""
+    """No chance is in it: the tables are the same every time."""
     for shape in WIDEST:
         table = drawn(shape)
         answers = [table.answer(rule, context) for context in some_contexts(table)]
         assert {True, False} == set(answers), shape
-    tables = [drawn(shape) for shape in SHAPES]
-    undecided = [a for t in tables for (_, _), a in t.answers.items() if a is None]
-    assert undecided == []
 
 
 # -- populations ----------------------------------------------------------------------------------
@@ -303,11 +292,9 @@ def test_the_totals_of_the_neighbours_at_every_position_are_those_of_plain_loops
     for context in list(some_contexts(table))[-1:-5:-3]:
         (words,) = table.table.words(table.masks([context]))
         found = view.neighbour_totals(words, weights, table.width)
-        expected = [
-            sum(weight for cell, weight in weight_of.items() if cell <= neighbour)
-            for neighbour in neighbours(context, range(table.width))
-        ]
-        assert found.tolist() == expected
+        around = neighbours(context, range(table.width))
+        cells = [{table.rows[i] for i in table.covered(other)} for other in around]
+        assert found.tolist() == [sum(map(weight_of.__getitem__, inside)) for inside in cells]
 
 
 @widest
@@ -348,7 +335,6 @@ def test_flipping_any_of_a_thousand_values_twice_gives_back_the_context(shape: s
     found = [neighbour.mask for neighbour in context.neighbours()]
     assert len(set(found)) == len(found)
     assert all((mask ^ context.mask).bit_count() == 1 for mask in found)
-    assert all(pcor.Context.from_mask(table.schema, m) in context.neighbours() for m in found[:3])
     position = (found[-1] ^ context.mask).bit_length() - 1
     assert context.flip(position).flip(position) == context
 
@@ -368,7 +354,7 @@ def test_the_condition_of_a_thousand_values_selects_the_population(shape: str) -
 
 # -- searches and releases ------------------------------------------------------------------------
 
-SAMPLES = 12
+SAMPLES = 6
 SAMPLING = {
     "uniform": pcor.Uniform(samples=SAMPLES),
     "random_walk": pcor.RandomWalk(samples=SAMPLES),
@@ -422,13 +408,6 @@ def test_all_candidates_at_a_thousand_values_are_valid_and_as_the_search_says(
         for place, mask in enumerate(candidates[1:], start=1):
             before = candidates[:place]
             assert any((mask ^ other).bit_count() == 1 for other in before)
-
-
-@widest
-def test_uniform_has_no_start(shape: str) -> None:
-    table = alone(shape)
-    with pytest.raises(ParameterError, match="'uniform' has no start context"):
-        pcor.plan(table.schema, 1, search="uniform", start=pcor.Context.full(table.schema))
 
 
 def test_no_valid_context_among_a_thousand_values_is_said_when_the_tries_are_used_up() -> None:

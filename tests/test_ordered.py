@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -362,6 +362,75 @@ def test_over_all_points_what_is_decided_is_right_and_the_rest_vanishes(
         assert chance <= Fraction(decided[place] + undecided, size) + Fraction(1, 2**200)
 
 
+# -- permute-and-flip ------------------------------------------------------------------------------
+
+
+def none_from(
+    utilities: Sequence[int], eta: Fraction, bits: int
+) -> list[tuple[Fraction, Fraction]]:
+    """Bound, for each place, the chance that no coin from there on succeeds."""
+    found = [(Fraction(1), Fraction(1))]
+    for utility in reversed(utilities):
+        low, high = exp_bounds(eta * (utilities[0] - utility), bits)
+        before = found[-1]
+        found.append(
+            (
+                before[0] * (1 - Fraction(high, 1 << bits)),
+                before[1] * (1 - Fraction(low, 1 << bits)),
+            )
+        )
+    return found[::-1]
+
+
+class LastSuccess(Exception):
+    """Carries the place to the test instead of going on to the coins before it."""
+
+
+@given(spreads.flatmap(candidates), etas, batches, st.integers(0, 3), st.data())
+def test_a_scripted_number_gives_the_last_success(
+    items: list[tuple[int, bool]], eta: Fraction, sizes: list[int], loose: int, data: st.DataObject
+) -> None:
+    utilities = [utility for utility, valid in items if valid]
+    number = Fraction(data.draw(st.integers(0, 2**70 - 1)), 2**70)
+    if not utilities:
+        return
+    chances = none_from(utilities, eta, 2000)
+    if data.draw(st.booleans()):  # next to where one takes over from another
+        digits = data.draw(st.sampled_from([100, 191, 193, 390]))
+        place = data.draw(st.integers(0, len(utilities) - 1))
+        number = Fraction(int(chances[place][0] * 2**digits), 2**digits)
+        number += Fraction(data.draw(st.integers(0, 1)), 2**digits)
+        assume(number < 1)
+    assume(all(not low <= number <= high or low == high for low, high in chances))
+    expected = max(place for place, (low, _) in enumerate(chances) if low <= number)
+
+    def pick(short: Any, *_: object) -> int:
+        assert short.tolist() == [utilities[0] - u for u in utilities[: expected + 1]]
+        raise LastSuccess
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pcor.ordered.pick_success", pick)
+        with pytest.raises(LastSuccess):
+            draw_first(Arriving(items, sizes, loose), eta, Script(number), "permute_and_flip")
+
+
+@pytest.mark.parametrize("drawn", ["permute_and_flip", "exponential"])
+@pytest.mark.parametrize("eta", [Fraction(1, 10), Fraction(1, 4)])
+def test_permute_and_flip_in_order_has_its_chances_and_no_others(drawn: str, eta: Fraction) -> None:
+    """Chi-square with a false-alarm rate of 1e-9; the exponential mechanism must be rejected."""
+    items = [(90, True), (90, True), (88, False), (85, True), (85, True), (80, True), (50, True)]
+    utilities = [utility for utility, valid in items if valid]
+    uniform = SystemChooser().uniform
+    draws = [draw_first(Arriving(items, [2], 1), eta, uniform, drawn) or 0 for _ in range(20_000)]
+    chances = selection_chances(utilities, eta=eta, mechanism="permute_and_flip")
+    common = chances * len(draws) > 5
+    counts = np.bincount(draws, minlength=len(utilities))
+    p = stats.chisquare(
+        counts[common], counts[common].sum() * chances[common] / chances[common].sum()
+    )
+    assert (p.pvalue > 1e-9) == (drawn == "permute_and_flip")
+
+
 # -- contexts, best first -------------------------------------------------------------------------
 
 ATTRIBUTES = {"job": ["a", "b", "c"], "city": ["x", "y", "z"], "sex": ["f", "m"]}
@@ -470,7 +539,7 @@ class TwicePopulation:
     [
         ({}, True),
         ({"utility": "overlap"}, True),
-        ({"selection": "permute_and_flip"}, False),
+        ({"selection": "permute_and_flip"}, True),
         ({"utility": TwicePopulation()}, False),
         ({"search": "uniform", "samples": 3}, False),
     ],
@@ -534,8 +603,8 @@ class Scripted(SeededChooser):
         super().__init__(0)
         self.script = Script(number)
 
-    def select_first(self, candidates: Candidates, *, eta: Fraction) -> int | None:
-        return draw_first(candidates, eta, self.script)
+    def select_first(self, candidates: Candidates, *, eta: Fraction, mechanism: str) -> int | None:
+        return draw_first(candidates, eta, self.script, mechanism)
 
 
 class Counting(Validity):
@@ -619,7 +688,10 @@ def test_the_ordered_draw_and_opendp_draw_alike(factor: str, accepted: bool) -> 
     chooser = SystemChooser()
     theirs = [chooser.select(utilities, eta=eta, mechanism="exponential") for _ in range(draws)]
     ours = [
-        chooser.select_first(Arriving(items, [2]), eta=eta * Fraction(factor)) for _ in range(draws)
+        chooser.select_first(
+            Arriving(items, [2]), eta=eta * Fraction(factor), mechanism="exponential"
+        )
+        for _ in range(draws)
     ]
     counts = [np.bincount(np.array(drawn), minlength=5) for drawn in (theirs, ours)]
     assert (stats.chi2_contingency(np.array(counts)).pvalue > FALSE_ALARM) == accepted

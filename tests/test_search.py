@@ -191,10 +191,10 @@ def test_auto_enumerates_a_small_space_and_samples_a_large_one() -> None:
 
 
 def test_auto_lists_a_space_only_where_the_draw_need_not() -> None:
-    """2^15 contexts: ordered draws end early, permute-and-flip has to see them all."""
+    """2^15 contexts: ordered draws end early, a refit of each would take minutes."""
     middling = pcor.Schema(metric="pay", attributes={"job": list(range(16))})
     assert pcor.plan(middling, 1).search.name == "direct"
-    assert pcor.plan(middling, 1, selection="permute_and_flip").search.name == "breadth_first"
+    assert pcor.plan(middling, 1, selection="permute_and_flip").search.name == "direct"
     slow = pcor.Estimator(lambda values: values > 0)
     assert pcor.plan(middling, 1, detector=slow).search.name == "breadth_first"
 

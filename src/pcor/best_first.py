@@ -105,8 +105,8 @@ class BestFirst:
 
     def _verdicts_on(self, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Judge contexts, one by one or with the whole block where many of it are asked for."""
-        if self._sorted is None:
-            return self._verdicts_one_by_one(indices)
+        if self._sorted is None or not self._validity.detector.has_kernel:
+            return self._verdicts_one_by_one(indices)  # a refit each: none too many
         number = indices >> BLOCK_BITS
         wanted = np.bincount(number, minlength=len(self._asked))
         self._asked += wanted

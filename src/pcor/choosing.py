@@ -43,8 +43,8 @@ class Chooser(Protocol):
         """
         ...
 
-    def select_first(self, candidates: Candidates, *, eta: Fraction) -> int | None:
-        """Return the place of one candidate by the exponential mechanism, while they arrive.
+    def select_first(self, candidates: Candidates, *, eta: Fraction, mechanism: str) -> int | None:
+        """Return the place of one candidate by a selection mechanism, while they arrive.
 
         The distribution of ``select`` over all candidates in the end; ``None`` if there are none.
         """

@@ -1,4 +1,4 @@
-"""Draw one of a known list by the exponential mechanism: exactly, and in a few steps.
+"""Draw one of a known list: exactly, and in a few steps whatever the scores.
 
 Private: the scores. OpenDP accepts one uniformly drawn candidate after another with chance exp(-x),
 which takes the more trials the further the scores are apart. Here candidates are proposed by powers
@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 Uniform = Callable[[int], int]
 
@@ -34,9 +35,7 @@ def draw_exponential(scores: Sequence[int], eta: Fraction, uniform: Uniform) -> 
     """
     values = np.array(scores, dtype=np.int64)
     short = values.max() - values
-    # 2^-halvings >= exp(-eta * short): the power of two that a candidate is proposed by.
-    least = _MOST_HALVINGS / (float(eta) * _LOG2_E)
-    halvings = (np.minimum(short, least) * (float(eta) * _LOG2_E)).astype(np.int64)
+    halvings = _halvings(short, eta, _MOST_HALVINGS)
     counts = np.bincount(halvings).tolist()
     last = len(counts) - 1
     total = sum(count << (last - power) for power, count in enumerate(counts))
@@ -48,6 +47,36 @@ def draw_exponential(scores: Sequence[int], eta: Fraction, uniform: Uniform) -> 
         index = int(np.flatnonzero(halvings == power)[point >> (last - power)])
         if happens(eta * int(short[index]), power, uniform):
             return index
+
+
+def pick_success(short: NDArray[np.int64], eta: Fraction, uniform: Uniform) -> int:
+    """Return one of those whose coin shows True, each of them alike; the last one's always does.
+
+    Coin i shows True with chance exp(-eta * short[i]). First each coin is flipped roughly, with the
+    power of two above its chance: 64 bits each. The few that are left are visited in random order
+    and flipped for the rest of their chance, which is about one half at least.
+    """
+    halvings = _halvings(short[:-1], eta, 64)
+    count = len(halvings)
+    numbers = uniform(1 << 64 * count).to_bytes(8 * count, "little") if count else b""
+    bits = np.frombuffer(numbers, dtype="<u8")
+    below = np.left_shift(np.uint64(1), (64 - halvings).astype(np.uint64) % 64)
+    left = np.flatnonzero((halvings == 0) | (bits < below)).tolist()
+    left.append(count)
+    while True:
+        at = uniform(len(left))
+        index = left[at]
+        if index == count or happens(eta * int(short[index]), int(halvings[index]), uniform):
+            return int(index)
+        left[at] = left[-1]
+        left.pop()
+
+
+def _halvings(short: NDArray[np.int64], eta: Fraction, most: int) -> NDArray[np.int64]:
+    """Return whole numbers h with 2^-h >= exp(-eta * short), as large as is cheap to say."""
+    slope = float(eta) * _LOG2_E
+    halvings: NDArray[np.int64] = (np.minimum(short, most / slope) * slope).astype(np.int64)
+    return halvings
 
 
 def happens(x: Fraction, halvings: int, uniform: Uniform) -> bool:

@@ -22,6 +22,7 @@ a count, a score or a draw, so an error can be shown to the analyst and written 
 from __future__ import annotations
 
 import difflib
+import os
 import threading
 import warnings
 from collections.abc import Iterable, Iterator
@@ -163,8 +164,18 @@ class _Silence:
             if self._inside == 0:
                 self._caught.__exit__(None, None, None)
 
+    def forget(self) -> None:
+        """Begin anew in a forked process, where none of the other threads came along."""
+        self._lock = threading.Lock()
+        if self._inside:
+            self._inside = 0
+            self._caught.__exit__(None, None, None)
+
 
 _silence = _Silence()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_silence.forget)
 
 
 @contextmanager

@@ -59,8 +59,7 @@ class Tally:
         """Hand on parts of a COE, counting them as they go by."""
         for part in parts:
             self.count += len(part)
-            if len(part):
-                self.largest = joined([self.largest, part]).largest(SHOWN)
+            self.largest = joined([self.largest, part]).largest(SHOWN)
             yield part
 
 
@@ -121,8 +120,7 @@ def write_contexts(
             unfinished, columns, compression="zstd", use_dictionary=False
         ) as writer:
             for batch in _batches(tally.watch(parts)):
-                words = [np.ascontiguousarray(word) for word in batch.masks.T]
-                writer.write_table(pa.table([*words, batch.populations], schema=columns))
+                writer.write_table(pa.table([*batch.masks.T, batch.populations], schema=columns))
 
     write_whole(path, write)
     return tally

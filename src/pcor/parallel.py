@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from functools import lru_cache
 from itertools import pairwise
@@ -64,14 +64,11 @@ def _share(work: Callable[[Part], None], parts: Sequence[Part]) -> None:
         for part in parts:
             # Each in a copy of the caller's context, where numpy keeps its error settings.
             tasks.append(_pool().submit(copy_context().run, work, part))
-        wait(tasks, return_when=FIRST_EXCEPTION)
+        for task in tasks:
+            task.result()  # in order, so what is raised is the failure of the first that fails
     finally:
         # After a failure or Ctrl-C nothing runs on unseen: the caller may be about to let warnings
         # be printed again.
         for task in tasks:
             task.cancel()
         wait(tasks)
-    # Parts are begun in order, so every part before the first failure was carried out.
-    for task in tasks:
-        if not task.cancelled():
-            task.result()

@@ -6,6 +6,7 @@ can be shown to anybody, and two tables with the same schema get the same plan.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,10 +122,10 @@ def plan(
     selection: str = "exponential",
 ) -> Plan:
     """Settle a release from public knowledge alone; ``release`` documents the arguments."""
-    rule = get_detector(detector)
+    rule = _describable(get_detector(detector))
     wanted = get_utility(utility)
     # The direct mechanism need not list the whole space then (release.best_first).
-    ordered = selection == "exponential" and isinstance(wanted, PopulationSize | Overlap)
+    ordered = isinstance(wanted, PopulationSize | Overlap)
     resolved = get_search(
         search, schema, samples=samples, start=start, compiled=rule.has_kernel and ordered
     )
@@ -149,6 +150,18 @@ def plan(
     )
     scale_for(settled.bill.eta)  # refuses an epsilon that cannot be drawn with, before any row
     return settled
+
+
+def _describable(detector: Detector) -> Detector:
+    """Refuse a detector whose settings no certificate could hold."""
+    try:
+        json.dumps(detector.describe())
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"the detector {detector.name!r} must describe itself in numbers, texts and lists, "
+            "which a certificate can hold; override describe()"
+        ) from None
+    return detector
 
 
 def _overlap_with_start(search: Search, start: Context | None) -> Overlap:

@@ -107,7 +107,7 @@ def draw(settled: Plan, validity: Validity, chooser: Chooser) -> int:
     eta = settled.bill.eta
     ordered = best_first(settled, validity)
     if ordered is not None:
-        place = chooser.select_first(ordered, eta=eta)
+        place = chooser.select_first(ordered, eta=eta, mechanism=settled.selection)
         if place is None:
             raise NoValidContext(NOTHING)
         return ordered.mask(place)
@@ -119,9 +119,9 @@ def best_first(settled: Plan, validity: Validity) -> BestFirst | None:
     """Return the candidates of the direct mechanism best first, where its utility allows it.
 
     The draw may then end before the space does; its distribution is the same. What decides is
-    public: the search, the utility and the mechanism.
+    public: the search and the utility.
     """
-    if not isinstance(settled.search, Direct) or settled.selection != "exponential":
+    if not isinstance(settled.search, Direct):
         return None
     weights = Scorer(settled.utility, validity.table).weights
     return None if weights is None else BestFirst(validity, weights)

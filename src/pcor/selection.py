@@ -38,9 +38,9 @@ class SystemChooser:
         """Draw accepted indices uniformly with replacement."""
         return keep_accepted(size, accepts, wanted=wanted, cap=cap, uniform=self.uniform)
 
-    def select_first(self, candidates: Candidates, *, eta: Fraction) -> int | None:
+    def select_first(self, candidates: Candidates, *, eta: Fraction, mechanism: str) -> int | None:
         """Draw while the candidates arrive, best first."""
-        return draw_first(candidates, eta, self.uniform)
+        return draw_first(candidates, eta, self.uniform, mechanism)
 
     def select(self, scores: Sequence[int], *, eta: Fraction, mechanism: str) -> int:
         """Draw one index by a private selection mechanism."""

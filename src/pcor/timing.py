@@ -138,8 +138,7 @@ def duration(seconds: float) -> str:
     >>> [duration(seconds) for seconds in (0.0000034, 0.0204, 20.9, 640, 7200, 1e6)]
     ['0.0034 ms', '20 ms', '21 s', '11 minutes', '2 hours', '12 days']
     """
-    for unit, length, until in (("ms", 1e-3, 1.0), ("s", 1.0, 100), ("minutes", 60, 6000)):
-        if seconds < until:
-            return f"{float(f'{seconds / length:.2g}'):g} {unit}"
-    unit, length = ("hours", 3600) if seconds < 48 * 3600 else ("days", 86400)
+    units = (("ms", 1e-3, 1), ("s", 1, 100), ("minutes", 60, 6000), ("hours", 3600, 48 * 3600))
+    fitting = ((unit, length) for unit, length, until in units if seconds < until)
+    unit, length = next(fitting, ("days", 86400))
     return f"{float(f'{seconds / length:.2g}'):,g} {unit}"

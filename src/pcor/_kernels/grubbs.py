@@ -19,9 +19,16 @@ Array = Any
 
 NO, YES, UNSURE = 0, 1, 2
 
-# Sums of up to 2^20 terms and as many updates err by less than 2^20 * 2^-53 = 1e-10 of their size;
-# what decides below are differences a thousand times larger.
+# Sums of n terms and as many updates err by less than 2 * n * 2^-53 of their size; what decides
+# below are differences several times larger, and never smaller ones than this.
 SLACK = 1e-9
+SLACK_A_ROW = 16 * 2.0**-53
+
+
+@kernel
+def _slack(n: float) -> float:
+    """Return how far sums over n rows may be off, relative to their size, with room to spare."""
+    return max(SLACK, SLACK_A_ROW * n)
 
 
 @kernel
@@ -82,8 +89,13 @@ def _at_once(
     there. Then what is removed before V are the values above it, each time lowering mean, deviation
     and critical value. So V is removed only if it is far enough out once all values above it are
     gone, and whatever is far enough out now will be removed when its turn comes.
+
+    When is the lower extreme too near? As values above V go, the mean comes nearer to it. What is
+    left holds at least V and all below it, so its squared deviations sum to no less than theirs,
+    over at most n - 1; and the critical value falls with the number of rows.
     """
     n, total, square = moments[0], moments[1], moments[2]
+    off = _slack(n)
     mean = total / n
     upper = tail == 1 or (tail == 0 and v >= mean)
     side = 1.0 if upper else -1.0
@@ -99,17 +111,18 @@ def _at_once(
     mean_left = (total - gone_total) / left
     spread = square - total * mean
     spread_left = (square - gone_square) - (total - gone_total) * mean_left
-    if spread_left <= SLACK * square:
+    if spread_left <= off * square:
         return UNSURE
-    slack = SLACK * (np.sqrt(square / n) + np.sqrt(square / left))
+    slack = off * (np.sqrt(square / n) + np.sqrt(square / left))
     needed = critical[int(n)] * np.sqrt(spread / (n - 1))
     needed_left = critical[left] * np.sqrt(spread_left / (left - 1))
-    roughly = 1 + SLACK * square / spread_left
+    roughly = 1 + off * square / spread_left
     if tail == 0:
+        least = critical[left] * np.sqrt(spread_left / (n - 1))
         pair, step = (0, 1) if upper else (len(values) - 1, -1)
         while not covers(mask, needs, pair):
             pair += step
-        if side * (mean - values[pair]) + slack >= needed_left / roughly:
+        if side * (mean - values[pair]) + slack >= least / roughly:
             return UNSURE
     if side * (v - mean) - slack > needed * roughly:
         return YES
@@ -132,15 +145,15 @@ def _in_leaps(
 ) -> int:
     """Remove everything that is far enough out, test again, until V is or nothing is."""
     n, total, square = moments[0], moments[1], moments[2]
-    scale = square
+    scale, off = square, _slack(n)
     pair, step = (len(values) - 1, -1) if side > 0 else (0, 1)
     while True:
         mean = total / n
         spread = square - total * mean
-        if n < 3 or spread <= SLACK * scale:
+        if n < 3 or spread <= off * scale:
             return UNSURE
-        slack = 2 * SLACK * np.sqrt(scale / n)
-        roughly = 1 + SLACK * scale / spread
+        slack = 2 * off * np.sqrt(scale / n)
+        roughly = 1 + off * scale / spread
         needed = critical[int(n)] * np.sqrt(spread / (n - 1))
         if side * (v - mean) - slack > needed * roughly:
             return YES
@@ -175,7 +188,7 @@ def _step_by_step(
     """
     n, total, square = int(moments[0]), moments[1], moments[2]
     own = int(moments[6]) if len(moments) > 3 else 0  # rows that equal V for certain
-    scale = square
+    scale, off = square, _slack(n)
     low, high = -1, len(values)
     below, above = 0, 0  # copies left of the pairs at low and high
     reached = False  # whether one that equals V here was removed
@@ -194,12 +207,12 @@ def _step_by_step(
         spread = square - total * mean
         size = np.sqrt(scale / n)
         up, down = values[high] - mean, mean - values[low]
-        if spread <= SLACK * scale or (tail == 0 and abs(up - down) <= SLACK * size):
+        if spread <= off * scale or (tail == 0 and abs(up - down) <= off * size):
             return UNSURE
         upper = tail == 1 or (tail == 0 and up > down)
         distance = up if upper else down
         needed = critical[n] * np.sqrt(spread / (n - 1))
-        if abs(distance - needed) <= SLACK * (size + needed * scale / spread):
+        if abs(distance - needed) <= off * (size + needed * scale / spread):
             return UNSURE
         if distance < needed:
             return UNSURE if reached else NO

@@ -184,8 +184,8 @@ class _ReplayingChooser:
         self.log_chance += math.log(chance) if chance > 0 else -math.inf
         return list(drawn)
 
-    def select_first(self, candidates: Candidates, *, eta: Fraction) -> int | None:
-        raise RuntimeError(f"the last draw is computed, not replayed ({candidates!r}, {eta})")
+    def select_first(self, candidates: Candidates, *, eta: Fraction, mechanism: str) -> int | None:
+        raise RuntimeError(f"computed, not replayed: {candidates!r}, {eta}, {mechanism}")
 
     def select(self, scores: Sequence[int], *, eta: Fraction, mechanism: str) -> int:
         logs = selection_log_chances(scores, eta=eta, mechanism=mechanism)

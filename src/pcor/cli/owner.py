@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,13 +17,7 @@ from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell
 from pcor.context import Context
 from pcor.detectors import get_detector
-from pcor.enumeration import (
-    ENUMERATION_LIMIT,
-    MatchingContexts,
-    check_size,
-    joined,
-    matching_parts,
-)
+from pcor.enumeration import ENUMERATION_LIMIT, MatchingContexts, check_size, joined, matching_parts
 from pcor.errors import TooLarge
 from pcor.listing import SHOWN, Tally, write_contexts
 from pcor.schema import Schema
@@ -62,12 +57,11 @@ def contexts(
     _check_out(out)
     table = pcor.Table(file, Schema.from_file(schema))
     _tell_time(table, detector, limit)
-    packed = out if out is not None and out.suffix.lower() == ".parquet" else None
     rows: list[Row] = []
     with progress_bar("looking at contexts") as progress:
-        if packed is not None:
+        if out is not None and out.suffix.lower() == ".parquet":
             tally = write_contexts(
-                table, record, detector, path=packed, limit=limit, progress=progress
+                table, record, detector, path=out, limit=limit, progress=progress
             )
         else:
             tally = Tally(table)
@@ -76,10 +70,9 @@ def contexts(
             if out is not None or as_json:
                 rows = _sentences(joined(_few_enough(parts)))
             else:
-                for _ in parts:
-                    pass  # the tally keeps what the screen shows
-    if out is not None and packed is None:
-        _write(out, rows, CONTEXT_COLUMNS)
+                deque(parts, maxlen=0)  # the tally keeps what the screen shows
+            if out is not None:
+                _write(out, rows, CONTEXT_COLUMNS)
     largest = _sentences(tally.largest)
     content = {"record": record, "count": tally.count}
     content |= {"contexts": rows} if out is None else {"largest": largest, "out": str(out)}
