@@ -240,3 +240,38 @@ def exact_histogram(*, rare: str, include_maximum: bool = True) -> Rule:
         ]
 
     return rule
+
+
+# -- counting -------------------------------------------------------------------------------------
+
+# Whether a number lies in the region of a value.
+Region = Callable[[float, float], bool]
+
+
+def tail(side: str) -> Region:
+    return lambda x, value: x >= value if side == "upper" else x <= value
+
+
+def neighbourhood(radius: float) -> Region:
+    return lambda x, value: abs(x - value) <= radius
+
+
+def same_bin(edges: Sequence[float]) -> Region:
+    """Number the bins by how many edges lie at or below a number."""
+
+    def number(x: float) -> int:
+        return [edge <= x for edge in edges].count(True)
+
+    return lambda x, value: number(x) == number(value)
+
+
+def counting(region: Region, *, share: str) -> Rule:
+    """Less than a share of the rows lies in the region of an outlier."""
+
+    def rule(population: Sequence[float]) -> list[Answer]:
+        return [
+            Fraction(share) * len(population) - sum(region(x, value) for x in population) > 0
+            for value in population
+        ]
+
+    return rule

@@ -29,26 +29,42 @@ def test_the_steps_add_up_to_the_total_exactly(
     assert sum(step.cost for step in priced.steps) == epsilon
 
 
-# What one paid draw may use as its exponent at epsilon = 1, worked out by hand from the theorems.
+# What the final draw and each choice before it may use as exponents at epsilon = 1, worked out by
+# hand from the theorems; None where there is no choice.
 BY_HAND = [
-    (pcor.Direct(), "tight", Fraction(1)),
-    (pcor.Direct(), "paper", Fraction(1, 2)),
-    (pcor.Uniform(samples=50), "tight", Fraction(1)),
-    (pcor.RandomWalk(samples=50), "paper", Fraction(1, 2)),
-    (pcor.DepthFirst(samples=50), "tight", Fraction(1, 50)),
-    (pcor.DepthFirst(samples=50), "paper", Fraction(1, 102)),
-    (pcor.BreadthFirst(samples=100), "tight", Fraction(1, 100)),
-    (pcor.BreadthFirst(samples=100), "paper", Fraction(1, 202)),
-    (pcor.BreadthFirst(samples=1), "tight", Fraction(1)),
-    (pcor.BreadthFirst(samples=1), "paper", Fraction(1, 4)),
+    (pcor.Direct(), "tight", Fraction(1), None),
+    (pcor.Direct(), "paper", Fraction(1, 2), None),
+    (pcor.Uniform(samples=50), "tight", Fraction(1), None),
+    (pcor.RandomWalk(samples=50), "paper", Fraction(1, 2), None),
+    (pcor.DepthFirst(samples=50, final_share=0.02), "tight", Fraction(1, 50), Fraction(1, 50)),
+    (pcor.DepthFirst(samples=11, final_share=0.3), "tight", Fraction(3, 10), Fraction(7, 100)),
+    (pcor.DepthFirst(samples=50), "paper", Fraction(1, 102), Fraction(1, 102)),
+    (pcor.BreadthFirst(samples=5, final_share=0.5), "tight", Fraction(1, 2), Fraction(1, 8)),
+    (pcor.BreadthFirst(samples=100), "paper", Fraction(1, 202), Fraction(1, 202)),
+    (pcor.BreadthFirst(samples=1), "tight", Fraction(1), None),
+    (pcor.BreadthFirst(samples=1), "paper", Fraction(1, 4), None),
 ]
 
 
-@pytest.mark.parametrize(("search", "accounting", "eta"), BY_HAND)
-def test_the_exponent_is_the_one_worked_out_by_hand(
-    search: pcor.Search, accounting: str, eta: Fraction
+@pytest.mark.parametrize(("search", "accounting", "eta", "step_eta"), BY_HAND)
+def test_the_exponents_are_those_worked_out_by_hand(
+    search: pcor.Search, accounting: str, eta: Fraction, step_eta: Fraction | None
 ) -> None:
-    assert bill(search, pcor.PopulationSize(), Fraction(1), accounting).eta == eta
+    priced = bill(search, pcor.PopulationSize(), Fraction(1), accounting)
+    assert priced.eta == eta
+    if step_eta is not None:
+        assert priced.step_eta == step_eta
+
+
+@pytest.mark.parametrize("share", [0, 1, -0.1, 2, True, "0.5", float("nan")])
+def test_a_share_that_leaves_nothing_for_one_side_is_refused(share: Any) -> None:
+    with pytest.raises(ParameterError, match="final_share must be a number between 0 and 1"):
+        pcor.BreadthFirst(final_share=share)
+
+
+def test_the_paper_splits_evenly() -> None:
+    with pytest.raises(ParameterError, match="splits evenly"):
+        pcor.plan(SCHEMA, 1, search=pcor.BreadthFirst(final_share=0.5), accounting="paper")
 
 
 def test_a_utility_that_is_not_monotone_gets_half_the_exponent() -> None:

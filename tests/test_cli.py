@@ -133,7 +133,7 @@ def files(tmp_path: Path) -> Files:
 
 COMMANDS = (
     *(["demo"], ["schema", "init"], ["schema", "check"], ["plan"], ["release"], ["contexts"]),
-    *(["outliers"], ["doctor"]),
+    *(["outliers"], ["tradeoff"], ["doctor"]),
 )
 
 
@@ -343,7 +343,9 @@ def assert_certificate(content: dict[str, Any]) -> None:
     """Assert the contract's keys, and nothing of what a release keeps to itself."""
     assert set(content) >= CONTRACT
     jsonschema.validate(content, json.loads(JSON_SCHEMA.read_text(encoding="utf-8")))
-    own = keys_of({key: value for key, value in content.items() if key != "context"})
+    rest = {key: value for key, value in content.items() if key not in ("context", "search")}
+    # The search may name the seed of its public numbers; no draw comes from it.
+    own = keys_of([rest, {k: v for k, v in content["search"].items() if k != "seed"}])
     public = {"min_population"}  # a detector's declared parameter
     assert not [key for key in own - public if set(KEPT) & set(key.split("_"))]
 
@@ -437,6 +439,31 @@ def test_release_prints_a_sentence_a_condition_the_cost_and_the_promise(files: F
     assert "total epsilon 0.5 (tight accounting)" in ran.out
     assert "Not protected:" in ran.out
     assert "NOT PRIVATE" not in ran.out
+
+
+def test_a_release_for_everyone_but_the_record_says_likely(files: Files) -> None:
+    asked = (*files.request, "--guarantee", "dp", "--detector", "tail:share=0.1,min_population=5")
+    ran = pcor_("release", *asked, "--json")
+    assert ran.code == 0
+    assert_certificate(ran.json)
+    assert ran.json["guarantee"] == "dp"
+    assert "likely" in ran.json["sentence"]
+    planned = pcor_("plan", *asked)
+    assert "fewer of its people in the record's region than the share allows" in planned.out
+    refused = pcor_("release", *files.request, "--guarantee", "dp", "--detector", "lof")
+    assert refused.code == 2
+    assert "tail, neighbourhood, rare_bin" in refused.err
+
+
+def test_a_delta_goes_with_a_search_of_many_draws(files: Files) -> None:
+    asked = (*files.request, "--detector", GRUBBS, "--delta", "1e-6")
+    ran = pcor_("release", *asked, "--search", "breadth_first", "--json")
+    assert ran.code == 0
+    assert_certificate(ran.json)
+    assert ran.json["delta"] == 1e-6
+    refused = pcor_("release", *asked, "--search", "direct")
+    assert refused.code == 2
+    assert "delta pays only where many draws add up" in refused.err
 
 
 def test_a_seeded_release_repeats_itself_and_says_not_private(files: Files) -> None:
@@ -1011,7 +1038,7 @@ BAD = [
         "a domain too large for Direct",
         lambda f: (*with_schema(JOBS, LARGE)(f), "--search", "direct"),
         "too_large",
-        "search 'direct' ... 2,147,483,648 contexts ... breadth_first",
+        "search 'direct' ... 2,147,483,648 contexts ... widest_first",
     ),
     Bad(
         "no valid context",

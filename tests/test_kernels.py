@@ -526,8 +526,8 @@ def test_best_first_meets_every_context_once_by_falling_utility(
     utility = {mask: utility_of(case, mask, chosen) for mask in space.masks()}
     before: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(best_first, "_FIRST_STEP", step)
-        patch.setattr(best_first, "_LARGEST_STEP", 2 * step)
+        patch.setattr(best_first, "FIRST_STEP", step)
+        patch.setattr(best_first, "LARGEST_STEP", 2 * step)
         patch.setattr(best_first, "_SORT_AFTER", sort_after)
         patch.setattr(best_first, "_BOUNDS", bounds)
         search = BestFirst(case.validity(Everybody()), weights_of(case, chosen))
@@ -553,7 +553,7 @@ def test_best_first_keeps_the_valid_contexts_however_it_ends(
 ) -> None:
     chosen = case.masks[2] if overlap else None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(best_first, "_FIRST_STEP", 5)
+        patch.setattr(best_first, "FIRST_STEP", 5)
         patch.setattr(best_first, "_SORT_AFTER", sort_after)
         search = BestFirst(case.validity(detector), weights_of(case, chosen))
         while not search.finished:
@@ -677,19 +677,35 @@ def test_both_ways_to_number_pairs_and_cells_build_the_same_view(case: Case) -> 
 
 @often
 @given(cases())
-def test_the_moments_above_a_metric_are_those_of_plain_loops(case: Case) -> None:
+def test_the_moments_that_grubbs_wants_are_those_of_plain_loops(case: Case) -> None:
     view = case.table.view
-    found = case.table.tail_moments(case.value)
+    found = pcor.Grubbs().cell_moments(view, case.value)
     for place, row in enumerate(view.cell_needs):
         needs = int.from_bytes(row.astype("<u8").tobytes(), "little")
         own = [m for m, n in zip(case.metric, case.needs, strict=True) if n == needs]
-        above = [m - view.centre for m in own if m > case.value]
-        assert found[:, place].tolist() == [
-            len(above),
-            sum(above),
-            sum(a * a for a in above),
+        pairs = zip(view.values, view.counts, view.pair_cells, strict=True)
+        above = [(v - view.centre, n) for v, n, cell in pairs if cell == place and v > case.value]
+        assert found[:3, place].tolist() == view.moments[:, place].tolist()
+        # Added in the order of the pairs, here as there.
+        assert found[3:, place].tolist() == [
+            sum(m > case.value for m in own),
+            sum(n * centred for centred, n in above),
+            sum(n * (centred * centred) for centred, n in above),
             own.count(case.value),
         ]
+
+
+@often
+@given(cases(), detectors, st.data())
+def test_the_moments_of_a_part_of_a_view_are_that_part_of_the_moments(
+    case: Case, detector: pcor.Detector, data: st.DataObject
+) -> None:
+    view = case.table.view
+    whole = detector.cell_moments(view, case.value)
+    word = case.table.words([data.draw(st.sampled_from(case.masks))])[0]
+    for part in (view.near(word), view.inside(word), view.inside(word).near(case.words[0])):
+        found = detector.cell_moments(part, case.value)
+        assert found.tolist() == whole[:, part.cells].tolist()
 
 
 # -- on all cores ---------------------------------------------------------------------------------

@@ -468,7 +468,7 @@ def by_hand(validity: Validity, utility: Any) -> dict[int, int]:
     }
 
 
-def scores(ordered: BestFirst) -> list[int]:
+def scores(ordered: Candidates) -> list[int]:
     return [run.utility for run in ordered.met() for _ in range(run.count)]
 
 
@@ -489,8 +489,8 @@ def test_best_first_meets_every_valid_context_once_by_falling_utility(
     expected = by_hand(validity, chosen)
     settled = plan(table.schema, 1, detector=DETECTORS[detector], search="direct", utility=chosen)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(best_first_module, "_FIRST_STEP", step)
-        patch.setattr(best_first_module, "_LARGEST_STEP", step)
+        patch.setattr(best_first_module, "FIRST_STEP", step)
+        patch.setattr(best_first_module, "LARGEST_STEP", step)
         patch.setattr(best_first_module, "_SORT_AFTER", sort_after)
         ordered = best_first(settled, validity)
         assert ordered is not None
@@ -575,7 +575,13 @@ def test_the_exact_distribution_is_the_exhaustive_exponential_mechanism(
         for mask, start, (_, end) in zip(masks, starts, found, strict=True)
     }
     stated = pcor.audit.exact_distribution(
-        table, 0, "0.2", detector=DETECTORS[detector], search="direct", utility=chosen
+        table,
+        0,
+        "0.2",
+        detector=DETECTORS[detector],
+        search="direct",
+        utility=chosen,
+        selection="exponential",
     )
     assert {context.mask for context in stated} == set(chances)
     distance = sum(abs(chances[c.mask] - chance) for c, chance in stated.items()) / 2
@@ -628,7 +634,14 @@ def test_unvisited_contexts_keep_their_chance_and_most_are_never_visited(
     overlap = pcor.Overlap(pcor.Context(table.schema, first))
     chosen: Any = "population" if utility == "population" else overlap
     detector = pcor.Grubbs(min_population=3)
-    settled = plan(table.schema, "0.3", detector=detector, search="direct", utility=chosen)
+    settled = plan(
+        table.schema,
+        "0.3",
+        detector=detector,
+        search="direct",
+        utility=chosen,
+        selection="exponential",
+    )
     everything = best_first(settled, Validity(table, table.record(0), detector))
     assert everything is not None
     while not everything.finished:

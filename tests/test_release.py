@@ -62,8 +62,8 @@ def test_explain_numbers_the_steps_and_their_costs(ten: pcor.Table) -> None:
     release = pcor.release(ten, 8, 0.2, GRUBBS, "breadth_first", samples=3)
     assert release.explain().splitlines() == [
         "1. the start context, found by validity alone: 0 (free)",
-        "2. choices of the next context, by utility, at most: 2 x 1/15 = 2/15",
-        "3. the final draw among the candidates, by utility: 1 x 1/15 = 1/15",
+        "2. choices of the next context, by utility, at most: 2 x 0.08 = 0.16",
+        "3. the final draw among the candidates, by utility: 1 x 0.04 = 0.04",
         "total epsilon 0.2 (tight accounting)",
     ]
 
@@ -144,7 +144,8 @@ def test_a_release_is_charged_before_it_is_drawn(ten: pcor.Table) -> None:
     events: list[str] = []
 
     class Purse:
-        def spend(self, epsilon: Fraction) -> None:
+        def spend(self, epsilon: Fraction, delta: Fraction = Fraction(0)) -> None:
+            assert delta == 0
             events.append(f"charge {epsilon}")
 
     class Chooser(pcor.testing.SeededChooser):

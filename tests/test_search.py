@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import pcor
 from pcor.errors import NoValidContext, ParameterError, StartError, TooLarge, UnknownName
-from pcor.search import SEARCHES, Explorer, get_search
+from pcor.search import SEARCHES, Explorer, WidestFirst, get_search
 from pcor.validity import Validity
 from tests.neighbours import DETECTORS, SCHEMA, Row, every_search, small
 from tests.test_privacy import tables
@@ -149,7 +149,9 @@ def test_depth_first_goes_back_where_it_can_go_no_further() -> None:
     assert sorted(visited) == sorted(CHAIN)
 
 
-@pytest.mark.parametrize("search", [pcor.RandomWalk, pcor.DepthFirst, pcor.BreadthFirst])
+@pytest.mark.parametrize(
+    "search", [pcor.RandomWalk, pcor.DepthFirst, pcor.BreadthFirst, WidestFirst]
+)
 def test_a_start_that_is_not_valid_is_refused(search: Any) -> None:
     with pytest.raises(StartError, match="not an outlier in the start context"):
         explore(search(start=start("11111")), TWO_PARTS)
@@ -184,10 +186,12 @@ def test_every_search_is_known_by_its_name(name: str) -> None:
     assert get_search(name, SCHEMA).name == name
 
 
-def test_auto_enumerates_a_small_space_and_samples_a_large_one() -> None:
+def test_auto_enumerates_a_small_space_and_climbs_in_a_large_one() -> None:
     large = pcor.Schema(metric="pay", attributes={"job": list(range(40))})
     assert get_search("auto", SCHEMA).name == "direct"
-    assert get_search("auto", large).name == "breadth_first"
+    assert get_search("auto", SCHEMA, samples=5).name == "widest_first"
+    assert get_search("auto", SCHEMA, start=pcor.Context.full(SCHEMA)).name == "widest_first"
+    assert get_search("auto", large).name == "widest_first"
 
 
 def test_auto_lists_a_space_only_where_the_draw_need_not() -> None:
@@ -196,12 +200,12 @@ def test_auto_lists_a_space_only_where_the_draw_need_not() -> None:
     assert pcor.plan(middling, 1).search.name == "direct"
     assert pcor.plan(middling, 1, selection="permute_and_flip").search.name == "direct"
     slow = pcor.Estimator(lambda values: values > 0)
-    assert pcor.plan(middling, 1, detector=slow).search.name == "breadth_first"
+    assert pcor.plan(middling, 1, detector=slow).search.name == "widest_first"
 
 
 def test_direct_is_refused_on_a_large_space_with_the_alternative_named() -> None:
     large = pcor.Schema(metric="pay", attributes={"job": list(range(40))})
-    with pytest.raises(TooLarge, match=r"549,755,813,888 contexts.*breadth_first"):
+    with pytest.raises(TooLarge, match=r"549,755,813,888 contexts.*widest_first"):
         pcor.plan(large, 1, search="direct")
 
 
@@ -209,7 +213,7 @@ def test_a_domain_of_any_size_is_planned_and_refused_in_words() -> None:
     huge = pcor.Schema(metric="pay", attributes={"job": list(range(20_000))})
     assert "2^19999 contexts" in str(pcor.plan(huge, 1))
     assert pcor.plan(huge, 1).to_dict()["possible_contexts"] == "2^19999"
-    with pytest.raises(TooLarge, match=r"2\^19999 contexts.*breadth_first"):
+    with pytest.raises(TooLarge, match=r"2\^19999 contexts.*widest_first"):
         pcor.plan(huge, 1, search="direct")
 
 

@@ -1,11 +1,13 @@
 """Price what a search does, in exact fractions.
 
 Public: everything here. The user gives one number, the total epsilon; the exponent eta of every
-draw follows from it. Two price lists:
+draw follows from it. A draw costs eta times its *reach*: how far apart the changes of two scores
+can be when one row is added or removed. For scores that one row moves by at most d that is 2*d, and
+d for a monotone utility under add/remove neighbours (docs/proofs/selection.md). Two price lists:
 
-- ``tight``: what docs/proofs prove. A draw with exponent eta over scores that one row moves by at
-  most d costs 2*eta*d, or eta*d for a monotone utility under add/remove neighbours. A search with p
-  paid choices makes p+1 draws.
+- ``tight``: what docs/proofs prove. A search with p paid choices makes p+1 draws. The final draw
+  gets a public share of the budget, the choices before it the rest; with a delta all of them are
+  composed by concentrated differential privacy (docs/proofs/accounting.md, concentrated.md).
 - ``paper``: what the paper charges: 2*eta*d a draw, and n+1 draws for n samples of a steered
   search ((2n+2) eps_1, Theorems 5.5 and 5.7), though one less suffices.
 """
@@ -19,25 +21,51 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from pcor.concentrated import range_for, rho_for
 from pcor.errors import BudgetExceeded, ParameterError, UnknownName, plain
-from pcor.search.base import GraphSearch, Search
+from pcor.search.base import GraphSearch, Search, SteeredSearch
 from pcor.utility import Utility
 
 ACCOUNTINGS = ("tight", "paper")
 
+# The part of the budget that the final draw of a steered search gets where nobody says otherwise;
+# chosen on synthetic tables (experiments/split.py, docs/results/split.md).
+FINAL_SHARE = Fraction(1, 5)
+
 
 @dataclass(frozen=True)
 class Step:
-    """Something a release does, and its price."""
+    """Something a release does, and its price.
+
+    Attributes:
+        what: in words.
+        calls: how many draws are paid for.
+        each: the price of one.
+        unit: epsilon, or rho where draws are composed by concentrated differential privacy.
+    """
 
     what: str
     calls: int
     each: Fraction
+    unit: str = "epsilon"
 
     @property
     def cost(self) -> Fraction:
         """What the step costs at most."""
         return self.calls * self.each
+
+    @property
+    def priced(self) -> str:
+        """What the step costs, written out."""
+        if self.calls == 0:
+            return "0 (free)"
+        return f"{self.calls} x {self.price(self.each)} = {self.price(self.cost)}"
+
+    def price(self, amount: Fraction) -> str:
+        """Write an amount with its unit; rho has no short decimals."""
+        if self.unit == "epsilon":
+            return plain(amount)
+        return f"{float(amount):.3g} of rho (zCDP)"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the step for a certificate."""
@@ -46,6 +74,7 @@ class Step:
             "calls": self.calls,
             "each": plain(self.each),
             "cost": plain(self.cost),
+            "unit": self.unit,
         }
 
 
@@ -56,43 +85,88 @@ class Bill:
     Attributes:
         accounting: the price list.
         epsilon: the total, exactly what the user gave.
-        eta: the exponent of every draw.
-        steps: their costs add up to epsilon.
+        delta: 0, or what the user gave.
+        eta: the exponent of the final draw.
+        step_eta: the exponent of the paid choices before it.
+        steps: their costs add up to epsilon, or to the rho that epsilon and delta allow.
     """
 
     accounting: str
     epsilon: Fraction
+    delta: Fraction
     eta: Fraction
+    step_eta: Fraction
     steps: tuple[Step, ...]
 
+    @property
+    def total(self) -> str:
+        """What all of it costs, in words."""
+        slack = "" if self.delta == 0 else f", delta {plain(self.delta)}"
+        return f"epsilon {plain(self.epsilon)}{slack}"
 
-def bill(search: Search, utility: Utility, epsilon: Fraction, accounting: str) -> Bill:
-    """Split the total epsilon over the draws of a search."""
+
+def bill(
+    search: Search,
+    utility: Utility,
+    epsilon: Fraction,
+    accounting: str,
+    delta: Fraction = Fraction(0),
+) -> Bill:
+    """Split the total over the draws of a search."""
     if accounting not in ACCOUNTINGS:
         raise UnknownName("accounting", accounting, ACCOUNTINGS)
-    paper = accounting == "paper"
-    calls = search.paid_choices + 1
-    if paper:
-        calls = max(calls, search.paper_calls)
-    doubled = 1 if utility.monotonic and not paper else 2
-    each = epsilon / calls
-    eta = each / (doubled * Fraction(utility.sensitivity))
-    return Bill(accounting, epsilon, eta, tuple(_steps(search, calls, each)))
+    doubled = 1 if utility.monotonic and accounting == "tight" else 2
+    reach = doubled * Fraction(utility.sensitivity)
+    choices = search.paid_choices
+    if delta > 0 and (choices == 0 or accounting == "paper"):
+        raise ParameterError(
+            "delta pays only where many draws add up (search 'depth_first' or 'breadth_first' with "
+            "tight accounting); leave it out"
+        )
+    if accounting == "paper":
+        if isinstance(search, SteeredSearch) and search.final_share is not None:
+            raise ParameterError("the paper's accounting splits evenly; leave final_share out")
+        calls = max(choices + 1, search.paper_calls)
+        final, each = epsilon / calls * (1 if choices else calls), epsilon / calls
+        steps = _steps(search, calls - 1, each, final)
+        return Bill(accounting, epsilon, delta, each / reach, each / reach, steps)
+    total = rho_for(epsilon, delta) if delta > 0 else epsilon
+    final = total * _final_share(search) if choices else total
+    each = (total - final) / max(choices, 1)
+    unit = "rho" if delta > 0 else "epsilon"
+    eta, step_eta = (range_for(x) / reach if delta > 0 else x / reach for x in (final, each))
+    return Bill(
+        accounting, epsilon, delta, eta, step_eta, _steps(search, choices, each, final, unit)
+    )
 
 
-def _steps(search: Search, calls: int, each: Fraction) -> list[Step]:
+def soft_bill(epsilon: Fraction, reach: int) -> Bill:
+    """Price the one draw of a release that protects everyone but the record."""
+    eta = epsilon / reach
+    step = Step("one draw among all contexts that contain the record, by soft score", 1, epsilon)
+    return Bill("tight", epsilon, Fraction(0), eta, eta, (step,))
+
+
+def _final_share(search: Search) -> Fraction:
+    given = search.final_share if isinstance(search, SteeredSearch) else None
+    return FINAL_SHARE if given is None else exact(given, "final_share")
+
+
+def _steps(
+    search: Search, choices: int, each: Fraction, final: Fraction, unit: str = "epsilon"
+) -> tuple[Step, ...]:
     free = Fraction(0)
     steps = []
     if isinstance(search, GraphSearch):
         given = "given by the owner" if search.start is not None else "found by validity alone"
         steps.append(Step(f"the start context, {given}", 0, free))
     if search.paid_choices:
-        steps.append(Step("choices of the next context, by utility, at most", calls - 1, each))
+        what = "choices of the next context, by utility, at most"
+        steps.append(Step(what, choices, each, unit))
     else:
         steps.append(Step(f"search {search.name!r} for candidates, by validity alone", 0, free))
-    final = calls if not search.paid_choices else 1
-    steps.append(Step("the final draw among the candidates, by utility", final, each))
-    return steps
+    steps.append(Step("the final draw among the candidates, by utility", 1, final, unit))
+    return tuple(steps)
 
 
 def exact(number: object, what: str = "epsilon") -> Fraction:
@@ -119,17 +193,26 @@ _NUMBER = re.compile(
 
 
 class Budget:
-    """A ceiling on the epsilon that releases may spend together, kept in memory.
+    """A ceiling on what releases may spend together, kept in memory.
 
     >>> budget = Budget(0.5)
     >>> budget.spend(exact(0.2))
     >>> plain(budget.left)
     '0.3'
+
+    Args:
+        total: the epsilon of all releases together.
+        delta: their deltas together; by default none may have one.
     """
 
-    def __init__(self, total: float | str | Decimal | Fraction) -> None:
+    def __init__(
+        self,
+        total: float | str | Decimal | Fraction,
+        delta: float | str | Decimal | Fraction | None = None,
+    ) -> None:
         self.total = exact(total, "the budget's total")
         self.spent = Fraction(0)
+        self.delta_left = Fraction(0) if delta is None else exact(delta, "the budget's delta")
         self._lock = threading.Lock()
 
     @property
@@ -137,14 +220,18 @@ class Budget:
         """What can still be spent."""
         return self.total - self.spent
 
-    def spend(self, epsilon: Fraction) -> None:
+    def spend(self, epsilon: Fraction, delta: Fraction = Fraction(0)) -> None:
         """Spend, or refuse and change nothing."""
-        if epsilon <= 0:
+        if epsilon <= 0 or delta < 0:
             raise ParameterError("what is spent must be positive")
         with self._lock:
             if epsilon > self.left:
                 raise BudgetExceeded(asked=epsilon, left=self.left)
+            if delta > self.delta_left:
+                raise BudgetExceeded(asked=delta, left=self.delta_left, what="delta")
             self.spent += epsilon
+            self.delta_left -= delta
 
     def __repr__(self) -> str:
-        return f"<Budget: epsilon {plain(self.left)} left of {plain(self.total)}>"
+        slack = f", delta {plain(self.delta_left)} left" if self.delta_left else ""
+        return f"<Budget: epsilon {plain(self.left)} left of {plain(self.total)}{slack}>"

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from pcor.context import Context
-from pcor.errors import plain
 from pcor.planning import Plan
 from pcor.promise import Promise
 from pcor.writing import check_target, write_text
@@ -57,14 +56,15 @@ class Release:
 
     def __str__(self) -> str:
         metric = self.plan.schema.metric.column
+        certainly = "is" if self.promise.guarantee == "ocdp" else "is likely, not certainly,"
         sentence = (
-            f"Record {self.record} is an outlier by {metric} ({self.plan.detector.name}) "
+            f"Record {self.record} {certainly} an outlier by {metric} ({self.plan.detector.name}) "
             f"among rows where {self.context}."
         )
         return sentence if self.private else f"{sentence} [{NOT_PRIVATE}]"
 
     def __repr__(self) -> str:
-        return f"<Release: {self} {plain(self.plan.bill.epsilon)}-OCDP>"
+        return f"<Release: {self} {self.promise.claim}>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate: the context and public parameters."""
@@ -121,10 +121,11 @@ def _page(release: Release) -> str:
     embedded = json.dumps(certificate, ensure_ascii=True).replace("<", "\\u003c")
     warning = "" if release.private else f'<p class="warning" role="alert">{NOT_PRIVATE}</p>'
     steps = "".join(
-        f"<tr><td>{escape(s['what'])}</td><td>{s['calls']}</td><td>{s['each']}</td>"
-        f"<td>{s['cost']}</td></tr>"
-        for s in certificate["steps"]
+        f"<tr><td>{escape(step.what)}</td><td>{step.calls}</td><td>{step.price(step.each)}</td>"
+        f"<td>{step.price(step.cost)}</td></tr>"
+        for step in release.plan.bill.steps
     )
+    needed = certificate.get("needed", {"text": ""})["text"]
     unprotected = "".join(f"<li>{escape(who)}</li>" for who in release.promise.not_protected)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
@@ -138,11 +139,12 @@ def _page(release: Release) -> str:
 <pre>{escape(certificate["where"])}</pre>
 <h2>What is promised</h2>
 <p>{escape(release.promise.claim)}</p>
+<p>{escape(release.promise.validity)} {escape(needed)}</p>
 <p>Not protected:</p><ul>{unprotected}</ul>
 <h2>What was done, and its cost</h2>
-<table><tr><th scope="col">step</th><th scope="col">calls</th><th scope="col">epsilon each</th>
-<th scope="col">epsilon</th></tr>{steps}
-<tr><th scope="row">total</th><td></td><td></td><th>{certificate["epsilon_exact"]}</th></tr></table>
+<table><tr><th scope="col">step</th><th scope="col">calls</th><th scope="col">each</th>
+<th scope="col">cost</th></tr>{steps}
+<tr><th scope="row">total</th><td></td><td></td><th>{release.plan.bill.total}</th></tr></table>
 <h2>Settings</h2>
 <table>{_settings(certificate)}</table>
 <script type="application/json" id="certificate">{embedded}</script>
@@ -153,8 +155,11 @@ def _page(release: Release) -> str:
 def _settings(certificate: dict[str, Any]) -> str:
     """Write the public parameters as rows; a detector and a search bring their own."""
     rows = {}
-    for name in ("dataset", "metric", "detector", "search", "utility", "selection", "accounting"):
-        setting = certificate[name]
+    named = ("dataset", "metric", "detector", "search", "utility", "selection", "accounting")
+    for name in (*named, "guarantee", "steepness"):
+        setting = certificate.get(name)
+        if setting is None:
+            continue
         if isinstance(setting, dict):
             rest = ", ".join(f"{key} {value}" for key, value in setting.items() if key != "name")
             setting = f"{setting['name']} ({rest})" if rest else setting["name"]

@@ -272,6 +272,14 @@ class Space:
             words[:, word] |= (indices >> np.uint64(place) & np.uint64(1)) << np.uint64(bit)
         return words
 
+    def words_of_rows(self, rows: NDArray[np.bool_]) -> NDArray[np.uint64]:
+        """Return contexts given by their free values, one row each, as 64-bit words."""
+        fixed = pack([self.fixed], self.schema.width)
+        bits = np.zeros((len(rows), fixed.shape[1] * 64), dtype=bool)
+        bits[:, list(self.free)] = rows
+        packed = np.packbits(bits, axis=1, bitorder="little").view("<u8")
+        return packed.astype(np.uint64) | fixed
+
     def indices_of(self, words: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Return which free values each row of words has, as bits of one number."""
         indices = np.zeros(len(words), dtype=np.uint64)

@@ -116,10 +116,10 @@ class BudgetExceeded(PcorError):
     exit_code = 3
     kind = "budget_exceeded"
 
-    def __init__(self, *, asked: Fraction, left: Fraction) -> None:
+    def __init__(self, *, asked: Fraction, left: Fraction, what: str = "epsilon") -> None:
         self.asked, self.left, self.short_by = asked, left, asked - left
         super().__init__(
-            f"this release asks for epsilon {plain(asked)}, the budget has {plain(left)} left: "
+            f"this release asks for {what} {plain(asked)}, the budget has {plain(left)} left: "
             f"short by {plain(self.short_by)}; nothing was spent"
         )
 

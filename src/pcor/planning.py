@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
-from pcor.accounting import Bill, bill, exact
+from pcor.accounting import Bill, bill, exact, soft_bill
 from pcor.context import Context
-from pcor.detectors import Detector, get_detector
-from pcor.errors import ParameterError, counted, plain
-from pcor.promise import Promise
+from pcor.detectors import CountDetector, Detector, get_detector
+from pcor.errors import ParameterError, UnknownName, counted, plain
+from pcor.promise import GUARANTEES, Promise
 from pcor.schema import Schema
-from pcor.search import Search, get_search
+from pcor.search import Direct, Search, get_search
 from pcor.search.base import GraphSearch
 from pcor.selection import check_mechanism, scale_for
+from pcor.soft import LARGEST_FACTOR, Needed, default_steepness, needed, score_range
 from pcor.timing import Estimate, estimate
 from pcor.utility import Overlap, PopulationSize, Utility, describe_utility, get_utility
 
@@ -34,6 +36,8 @@ class Plan:
         utility: what makes a candidate good.
         selection: the mechanism of the final draw.
         bill: the price of every step.
+        guarantee: "ocdp", or "dp" for everyone but the record.
+        steepness: under "dp", how many people of utility one person of margin is worth.
     """
 
     schema: Schema
@@ -42,11 +46,27 @@ class Plan:
     utility: Utility
     selection: str
     bill: Bill
+    guarantee: str = "ocdp"
+    steepness: int | None = None
 
     @property
     def promise(self) -> Promise:
         """What a release by this plan protects."""
-        return Promise(self.bill.epsilon)
+        return Promise(self.bill.epsilon, self.bill.delta, self.guarantee)
+
+    def needed(self, chance: float | Fraction = 0.99) -> Needed | None:
+        """Return what a context needs to win over every invalid one with at least this chance.
+
+        Under ``guarantee="dp"`` all contexts are drawn from, valid or not, and only scores speak
+        for the valid ones. This follows from public numbers alone. ``None`` under OCDP, where
+        nothing but a valid context can be drawn.
+        """
+        if self.steepness is None or not isinstance(self.detector, CountDetector):
+            return None
+        overlap = isinstance(self.utility, Overlap)
+        return needed(
+            self.bill.eta, self.detector, self.steepness, self.space, chance, overlap=overlap
+        )
 
     @property
     def space(self) -> int:
@@ -77,6 +97,8 @@ class Plan:
             "utility": describe_utility(self.utility),
             "selection": self.selection,
             "accounting": self.bill.accounting,
+            "guarantee": self.guarantee,
+            **self._pure(),
             "epsilon": float(self.bill.epsilon),
             "epsilon_exact": plain(self.bill.epsilon),
             "delta": float(self.promise.delta),
@@ -86,18 +108,13 @@ class Plan:
         }
 
     def explain(self) -> str:
-        """Return the steps, numbered, with the cost of each."""
+        """Return the steps, numbered, with the cost of each; and what makes validity likely."""
         lines = [
-            f"{number}. {step.what}: "
-            + (
-                f"{step.calls} x {plain(step.each)} = {plain(step.cost)}"
-                if step.calls
-                else "0 (free)"
-            )
+            f"{number}. {step.what}: {step.priced}"
             for number, step in enumerate(self.bill.steps, start=1)
         ]
-        total = f"total epsilon {plain(self.bill.epsilon)} ({self.bill.accounting} accounting)"
-        return "\n".join([*lines, total])
+        total = f"total {self.bill.total} ({self.bill.accounting} accounting)"
+        return "\n".join([*lines, total]) + self._likely()
 
     def __str__(self) -> str:
         return (
@@ -107,6 +124,14 @@ class Plan:
             f"utility {describe_utility(self.utility)['name']}, selection {self.selection}.\n"
             f"{self.explain()}"
         )
+
+    def _pure(self) -> dict[str, Any]:
+        wanted = self.needed()
+        return {} if wanted is None else {"steepness": self.steepness, "needed": wanted.to_dict()}
+
+    def _likely(self) -> str:
+        wanted = self.needed()
+        return "" if wanted is None else f"\n{wanted}"
 
 
 def plan(
@@ -119,11 +144,20 @@ def plan(
     samples: int | None = None,
     start: Context | None = None,
     accounting: str = "tight",
-    selection: str = "exponential",
+    selection: str | None = None,
+    guarantee: str = "ocdp",
+    delta: object = None,
+    steepness: int | None = None,
 ) -> Plan:
     """Settle a release from public knowledge alone; ``release`` documents the arguments."""
     rule = _describable(get_detector(detector))
     wanted = get_utility(utility)
+    if guarantee not in GUARANTEES:
+        raise UnknownName("guarantee", guarantee, GUARANTEES)
+    if guarantee == "dp":
+        search = _check_pure(rule, search, wanted, accounting, delta)
+    elif steepness is not None:
+        raise ParameterError("steepness goes with guarantee='dp'; leave it out")
     # The direct mechanism need not list the whole space then (release.best_first).
     ordered = isinstance(wanted, PopulationSize | Overlap)
     resolved = get_search(
@@ -140,16 +174,79 @@ def plan(
         wanted = _overlap_with_start(resolved, start)
     elif start is not None and not isinstance(resolved, GraphSearch):
         raise ParameterError(f"search {resolved.name!r} has no start context; leave start out")
-    settled = Plan(
-        schema,
-        rule,
-        resolved,
-        wanted,
-        check_mechanism(selection),
-        bill(resolved, wanted, exact(epsilon), accounting),
-    )
-    scale_for(settled.bill.eta)  # refuses an epsilon that cannot be drawn with, before any row
+    slack = Fraction(0) if delta is None else _delta(delta)
+    chosen = _selection(selection, resolved, accounting, slack)
+    if isinstance(rule, CountDetector) and guarantee == "dp":
+        steep = _steepness(steepness, rule)
+        price = soft_bill(exact(epsilon), score_range(rule, steep))
+        settled = Plan(schema, rule, resolved, wanted, chosen, price, guarantee, steep)
+    else:
+        price = bill(resolved, wanted, exact(epsilon), accounting, slack)
+        settled = Plan(schema, rule, resolved, wanted, chosen, price)
+    for eta in {settled.bill.eta, settled.bill.step_eta} - {Fraction(0)}:
+        scale_for(eta)  # refuses an epsilon that cannot be drawn with, before any row
     return settled
+
+
+def _selection(given: str | None, search: Search, accounting: str, delta: Fraction) -> str:
+    """Return the mechanism of the final draw.
+
+    Permute-and-flip is never worse at the same price where there is one draw. Its range is not
+    bounded, so it is not offered where draws are composed by concentrated differential privacy.
+    """
+    if given is None:
+        single = search.paid_choices == 0 and accounting == "tight"
+        return "permute_and_flip" if single else "exponential"
+    if delta > 0 and given == "permute_and_flip":
+        raise ParameterError("with a delta the final draw is by selection 'exponential'")
+    return check_mechanism(given)
+
+
+def _delta(delta: object) -> Fraction:
+    slack = exact(delta, "delta")
+    if slack > Fraction(1, 1000):
+        raise ParameterError(
+            "delta must be at most 0.001, and well below one in the number of rows"
+        )
+    return slack
+
+
+def _check_pure(
+    detector: Detector, search: str | Search, utility: Utility, accounting: str, delta: object
+) -> str | Search:
+    """Refuse what differential privacy for everyone but the record cannot be had with."""
+    if not isinstance(detector, CountDetector):
+        raise ParameterError(
+            f"guarantee 'dp' is not possible with detector {detector.name!r}: one person can turn "
+            "its verdict in any context, by any amount. Use one that counts: tail, neighbourhood, "
+            "rare_bin; or guarantee 'ocdp'"
+        )
+    if not isinstance(utility, PopulationSize | Overlap):
+        raise ParameterError(
+            "guarantee 'dp' takes the utility 'population' or pcor.Overlap(context)"
+        )
+    if accounting != "tight" or delta is not None:
+        raise ParameterError("guarantee 'dp' is one draw with tight accounting and no delta")
+    if search == "auto":
+        return "direct"
+    if search != "direct" and not isinstance(search, Direct):
+        raise ParameterError(
+            "guarantee 'dp' draws once among all contexts: search must be 'auto' or 'direct'"
+        )
+    return search
+
+
+def _steepness(given: int | None, detector: CountDetector) -> int:
+    steepness = default_steepness(detector) if given is None else given
+    if not isinstance(steepness, int) or isinstance(steepness, bool) or steepness < 1:
+        raise ParameterError("steepness must be a whole number of at least 1")
+    if steepness * detector.share_exact.denominator > LARGEST_FACTOR:
+        raise ParameterError(
+            f"detector {detector.name!r}: a share of {detector.share_exact} with steepness "
+            f"{steepness:,} is too fine for guarantee 'dp'; take a share with fewer digits, or a "
+            "smaller steepness"
+        )
+    return steepness
 
 
 def _describable(detector: Detector) -> Detector:

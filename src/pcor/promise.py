@@ -2,7 +2,8 @@
 
 Public: everything here. The guarantee of the paper is (epsilon, COE)-OCDP, output constrained
 differential privacy (paper, Definitions 2.4 and 2.5), and weaker than differential privacy; it is
-never called by the stronger name.
+never called by the stronger name. ``guarantee="dp"`` is differential privacy for everyone but the
+queried record.
 """
 
 from __future__ import annotations
@@ -13,6 +14,15 @@ from typing import Any
 
 from pcor.errors import plain
 
+GUARANTEES = ("ocdp", "dp")
+
+# The first line of whatever promises nothing.
+OWNER_ONLY = "OWNER ONLY: what follows is private and must not be released."
+
+_RECORD = "the queried record itself: its values and its id or row number are public"
+_ROWS = "a person with several rows, beyond epsilon for each of them"
+_TIME = "how long the computation took"
+
 
 @dataclass(frozen=True)
 class Promise:
@@ -20,37 +30,76 @@ class Promise:
 
     Attributes:
         epsilon: the total cost, exact.
-        delta: the additive slack in the bound; 0 for the mechanisms of the paper.
-        definition: the name of the guarantee, in full.
-        neighbours: which two tables are to be hard to tell apart.
-        not_protected: who or what the guarantee does not speak of.
+        delta: the additive slack in the bound; 0 unless the user gave one.
+        guarantee: "ocdp" or "dp".
     """
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)
-    definition: str = "(epsilon, COE)-OCDP: output constrained differential privacy"
-    neighbours: str = (
-        "tables that differ by one added or removed row and in which the queried record has the "
-        "same, non-empty set of valid contexts (COE)"
-    )
-    not_protected: tuple[str, ...] = (
-        "the queried record itself: its values and its id or row number are public",
-        "anyone whose presence changes the set of valid contexts (COE): the table without them is "
-        "not a neighbour, and this definition promises nothing about it",
-        "the set of valid contexts itself",
-        "a person with several rows, beyond epsilon for each of them",
-        "several releases taken together, beyond the sum of their epsilons between tables on which "
-        "every queried record keeps its set of valid contexts",
-        "how long the computation took",
-    )
+    guarantee: str = "ocdp"
+
+    @property
+    def definition(self) -> str:
+        """The name of the guarantee, in full."""
+        bound = "epsilon" if self.delta == 0 else "epsilon, delta"
+        if self.guarantee == "dp":
+            return f"({bound})-differential privacy for everyone but the queried record"
+        return f"({bound}, COE)-OCDP: output constrained differential privacy"
+
+    @property
+    def neighbours(self) -> str:
+        """Which two tables are to be hard to tell apart."""
+        if self.guarantee == "dp":
+            return (
+                "any two tables that fit the schema, hold the queried record once, and differ by "
+                "one other row, added or removed"
+            )
+        return (
+            "tables that differ by one added or removed row and in which the queried record has "
+            "the same, non-empty set of valid contexts (COE)"
+        )
+
+    @property
+    def not_protected(self) -> tuple[str, ...]:
+        """Who or what the guarantee does not speak of."""
+        if self.guarantee == "dp":
+            return (
+                _RECORD,
+                _ROWS,
+                "several releases taken together, beyond the sum of their epsilons and deltas",
+                _TIME,
+            )
+        return (
+            _RECORD,
+            "anyone whose presence changes the set of valid contexts (COE): the table without them "
+            "is not a neighbour, and this definition promises nothing about it",
+            "the set of valid contexts itself",
+            _ROWS,
+            "several releases taken together, beyond the sum of their epsilons and deltas between "
+            "tables on which every queried record keeps its set of valid contexts",
+            _TIME,
+        )
+
+    @property
+    def validity(self) -> str:
+        """What is promised about the context itself."""
+        if self.guarantee == "dp":
+            return (
+                "The record is likely, not certainly, an outlier in the context, provided that it "
+                "stands out somewhere by the margin that the plan states; whether it is one could "
+                "tell of one person, so nobody is told."
+            )
+        return "The record is an outlier in the context by the stated detector."
 
     def to_dict(self) -> dict[str, Any]:
         """Return the promise for a certificate."""
         return {
+            "guarantee": self.guarantee,
             "definition": self.definition,
             "neighbours": self.neighbours,
             "epsilon": plain(self.epsilon),
             "delta": plain(self.delta),
+            "validity": self.validity,
             "not_protected": list(self.not_protected),
             "text": str(self),
         }
@@ -58,13 +107,22 @@ class Promise:
     @property
     def claim(self) -> str:
         """What is protected, in two sentences."""
+        relaxed = "" if self.guarantee == "dp" else "Relaxed guarantee, "
+        also = "" if self.delta == 0 else f" and delta = {plain(self.delta)}"
+        what, slack = "no answer's chance differs", ""
+        if self.delta > 0:
+            what, slack = "the chance of no set of answers differs", f", and {plain(self.delta)}"
         return (
-            f"Relaxed guarantee, {self.definition}, with epsilon = {plain(self.epsilon)}. Between "
-            f"{self.neighbours}, no answer's chance differs by more than a factor "
-            f"exp({plain(self.epsilon)})."
+            f"{relaxed}{self.definition}, with epsilon = {plain(self.epsilon)}{also}. Between "
+            f"{self.neighbours}, {what} by more than a factor exp({plain(self.epsilon)}){slack}."
         )
 
     def __str__(self) -> str:
         return "\n".join(
-            [self.claim, "Not protected:", *(f"- {who}" for who in self.not_protected)]
+            [
+                self.claim,
+                self.validity,
+                "Not protected:",
+                *(f"- {who}" for who in self.not_protected),
+            ]
         )

@@ -14,12 +14,13 @@ from pcor.best_first import BestFirst
 from pcor.certificate import Release
 from pcor.choosing import Chooser
 from pcor.context import Context
-from pcor.detectors import Detector
+from pcor.detectors import CountDetector, Detector
 from pcor.errors import NOTHING, NoValidContext, StartError
 from pcor.planning import Plan, plan
 from pcor.search import Direct, Explorer, Search
 from pcor.search.base import GraphSearch
 from pcor.selection import SystemChooser
+from pcor.soft import SoftOrder
 from pcor.table import Record, Table
 from pcor.utility import Overlap, Scorer, Utility
 from pcor.validity import Validity
@@ -28,7 +29,7 @@ from pcor.validity import Validity
 class Purse(Protocol):
     """Whatever pays for a release: ``pcor.Budget``, or a ledger that outlives the process."""
 
-    def spend(self, epsilon: Fraction) -> None:
+    def spend(self, epsilon: Fraction, delta: Fraction = Fraction(0)) -> None:
         """Spend, or raise ``BudgetExceeded`` and change nothing."""
         ...
 
@@ -44,28 +45,37 @@ def release(
     samples: int | None = None,
     start: Context | None = None,
     accounting: str = "tight",
-    selection: str = "exponential",
+    selection: str | None = None,
+    guarantee: str = "ocdp",
+    delta: object = None,
+    steepness: int | None = None,
     budget: Purse | None = None,
     chooser: Chooser | None = None,
 ) -> Release:
     """Release one context in which the record is an outlier.
 
-    Privacy: (epsilon, COE)-OCDP; ``Release.promise`` says in full what that protects and what it
-    does not. The budget is charged before anything is drawn, and stays charged when no valid
+    Privacy: (epsilon, COE)-OCDP, or with ``guarantee="dp"`` epsilon-differential privacy for
+    everyone but the record; ``Release.promise`` says in full what that protects and what it does
+    not. The budget is charged before anything is drawn, and stays charged when no valid
     context exists: "none" is an answer too.
 
     Args:
         table: the rows.
         record: the record's id, or its 0-based row number where the schema has no id.
         epsilon: the total cost. It is read as written: 0.2 is one fifth.
-        detector: a detector or its name: lof, grubbs, histogram.
-        search: a search or its name: auto, direct, uniform, random_walk, depth_first,
-            breadth_first.
+        detector: a detector or its name: lof, grubbs, histogram, tail, neighbourhood, rare_bin.
+        search: a search or its name: auto, direct, widest_first, uniform, random_walk,
+            depth_first, breadth_first.
         utility: population, overlap, or an object with sensitivity, monotonic and score.
         samples: how many contexts a sampling search collects.
         start: a valid context to start from; by default one is found by validity alone.
         accounting: tight, or paper to reproduce its numbers.
-        selection: the mechanism of the final draw: exponential or permute_and_flip.
+        selection: the mechanism of the final draw: exponential or permute_and_flip. By default
+            permute_and_flip where it is the only paid draw, which is never worse at that price.
+        guarantee: ocdp, or dp: for everyone but the record, with a detector that counts (tail,
+            neighbourhood, rare_bin). The context is then likely, not certainly, a valid one.
+        delta: an additive slack, for searches with many paid choices; buys larger exponents.
+        steepness: under dp, how many people of utility one person of margin is worth.
         budget: what pays; refuses when it cannot.
         chooser: where random decisions come from; by default the operating system.
     """
@@ -79,11 +89,14 @@ def release(
         start=start,
         accounting=accounting,
         selection=selection,
+        guarantee=guarantee,
+        delta=delta,
+        steepness=steepness,
     )
     queried = table.record(record)
     chooser = SystemChooser() if chooser is None else chooser
     if budget is not None:
-        budget.spend(settled.bill.epsilon)
+        budget.spend(settled.bill.epsilon, settled.bill.delta)
     # After the charge: whether a record is in a context tells its values, and whoever may name any
     # record could read them off the refusals.
     check_start(settled.search, queried)
@@ -115,7 +128,7 @@ def draw(settled: Plan, validity: Validity, chooser: Chooser) -> int:
     return candidates[chooser.select(scores, eta=eta, mechanism=settled.selection)]
 
 
-def best_first(settled: Plan, validity: Validity) -> BestFirst | None:
+def best_first(settled: Plan, validity: Validity) -> BestFirst | SoftOrder | None:
     """Return the candidates of the direct mechanism best first, where its utility allows it.
 
     The draw may then end before the space does; its distribution is the same. What decides is
@@ -124,7 +137,12 @@ def best_first(settled: Plan, validity: Validity) -> BestFirst | None:
     if not isinstance(settled.search, Direct):
         return None
     weights = Scorer(settled.utility, validity.table).weights
-    return None if weights is None else BestFirst(validity, weights)
+    if weights is None:
+        return None
+    rule, steepness = settled.detector, settled.steepness
+    if isinstance(rule, CountDetector) and steepness is not None:
+        return SoftOrder(validity.table, validity.record, rule, weights, steepness)
+    return BestFirst(validity, weights)
 
 
 def explore(settled: Plan, validity: Validity, chooser: Chooser) -> tuple[list[int], list[int]]:
@@ -142,7 +160,7 @@ def explore(settled: Plan, validity: Validity, chooser: Chooser) -> tuple[list[i
         return scorer(masks)
 
     def paid(masks: Sequence[int]) -> int:
-        return chooser.select(score(masks), eta=settled.bill.eta, mechanism="exponential")
+        return chooser.select(score(masks), eta=settled.bill.step_eta, mechanism="exponential")
 
     explorer = Explorer(validity, chooser, paid, settled.search.paid_choices)
     candidates = settled.search.explore(explorer)

@@ -17,6 +17,7 @@ A schema file is TOML::
     [attributes.region]
     values = ["north", "south", "elsewhere"]
     other = "elsewhere"               # rows with any other region count as this one
+    shares = [0.5, 0.3, 0.2]          # optional: how the rows are spread, if that is public
 
     [attributes.age]
     edges = [18, 25, 65, 120]         # bins [18, 25), [25, 65), [65, 120]
@@ -45,6 +46,8 @@ Value = str | int | float | bool
 
 OUTSIDE = ("error", "drop", "other")
 MISSING = ("error", "drop")
+
+_KEYS = ("values", "edges", "outside", "other", "shares")
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,9 @@ class Attribute:
         outside: what a row outside the domain (or without a value) does: ``"error"``, ``"drop"``,
             or ``"other"``, which counts it as ``other``.
         other: the declared value that stands for everything else.
+        shares: how the rows are spread over the values, in their order and in any unit. Public
+            like the rest: shares that were counted in these rows do not belong here, unless
+            anybody may know them. They steer ``WidestFirst`` and change no promise.
     """
 
     name: str
@@ -87,6 +93,7 @@ class Attribute:
     edges: tuple[float, ...] | None = None
     outside: str = "error"
     other: Value | None = None
+    shares: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         _check_name("an attribute", self.name)
@@ -99,6 +106,9 @@ class Attribute:
         if self.other is not None and self.outside == "error":
             object.__setattr__(self, "outside", "other")
         self._check_outside()
+        if self.shares is not None:
+            shares = _checked_shares(self.name, self.shares, len(self.values))
+            object.__setattr__(self, "shares", shares)
 
     def _check_outside(self) -> None:
         if self.outside not in OUTSIDE:
@@ -153,6 +163,8 @@ class Attribute:
             declared["outside"] = "drop"
         if self.other is not None:
             declared["other"] = self.other
+        if self.shares is not None:
+            declared["shares"] = list(self.shares)
         return declared
 
 
@@ -163,7 +175,7 @@ class Schema:
     Args:
         metric: the metric column, or a mapping or ``Metric`` that also says what missing does.
         attributes: name -> the domain as a sequence, or a mapping with the keys of a schema file
-            (``values`` or ``edges``, ``outside``, ``other``).
+            (``values`` or ``edges``, ``outside``, ``other``, ``shares``).
         id: the column that names a record; without it a record is its 0-based row number.
         name: the name of the dataset, printed on certificates.
 
@@ -388,9 +400,9 @@ def _attribute(name: str, declared: Any) -> Attribute:
         if isinstance(declared, str) or not isinstance(declared, Iterable):
             raise SchemaError(f"attribute {name!r}: the domain must be a list of values")
         return Attribute(name, tuple(declared))
-    _check_keys(f"[attributes.{name}]", declared, ("values", "edges", "outside", "other"))
-    edges = declared.get("edges")
-    for key in ("values", "edges"):
+    _check_keys(f"[attributes.{name}]", declared, _KEYS)
+    edges, shares = declared.get("edges"), declared.get("shares")
+    for key in ("values", "edges", "shares"):
         if key in declared and not isinstance(declared[key], list | tuple):
             raise SchemaError(f"attribute {name!r}: {key} must be a list")
     return Attribute(
@@ -399,6 +411,7 @@ def _attribute(name: str, declared: Any) -> Attribute:
         None if edges is None else tuple(edges),
         declared.get("outside", "error"),
         declared.get("other"),
+        None if shares is None else tuple(shares),
     )
 
 
@@ -467,6 +480,23 @@ def _checked_edges(name: str, edges: Sequence[float]) -> tuple[float, ...]:
             f"attribute {name!r}: bins overlap; edges must rise strictly from each to the next"
         )
     return tuple(edges)
+
+
+def _checked_shares(name: str, shares: Sequence[float], count: int) -> tuple[float, ...]:
+    shares = [_python(share) for share in shares]
+    if any(isinstance(s, bool) or not isinstance(s, int | float) for s in shares):
+        raise SchemaError(f"attribute {name!r}: shares must be numbers")
+    if len(shares) != count:
+        raise SchemaError(
+            f"attribute {name!r}: shares must be one number for each of its {count} values, in "
+            f"their order; {len(shares)} are given"
+        )
+    if not all(0 <= share < math.inf for share in shares) or not 0 < sum(shares) < math.inf:
+        raise SchemaError(f"attribute {name!r}: shares must be 0 or more, finite, and not all 0")
+    try:
+        return tuple(float(share) for share in shares)
+    except OverflowError:
+        raise SchemaError(f"attribute {name!r}: a share is too large") from None
 
 
 def _bin_labels(edges: Sequence[float]) -> list[str]:

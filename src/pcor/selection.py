@@ -1,8 +1,8 @@
 """Choose one candidate at random, better ones more often: exactly, by the system's randomness.
 
 Private: the scores and the draws. Public: eta, the mechanism, how many candidates an adversary
-could compute from COE. The exponential mechanism is drawn by our own exact sampler (``drawing``,
-``ordered``), permute-and-flip by OpenDP (``make_noisy_max`` computes in exact rationals with
+could compute from COE. The draws are our own exact ones (``drawing``, ``ordered``) but for
+permute-and-flip over a list, which is OpenDP's (``make_noisy_max`` computes in exact rationals with
 OpenSSL's randomness, seeded by the operating system). Guarantee of one draw with exponent eta when
 one row moves no score by more than d: 2*eta*d for either mechanism, eta*d where an added row never
 lowers a score (docs/proofs/selection.md).

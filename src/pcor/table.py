@@ -79,23 +79,6 @@ class Table:
         """Return the distinct metric values of a population, rising, and their counts. Private."""
         return self.view.distribution(self.words([mask])[0])
 
-    def tail_moments(self, value: float) -> NDArray[np.float64]:
-        """Return, for each cell, count, sum and squares of what lies above a metric. Private.
-
-        Sums are about the view's centre; the fourth row says how many have that very metric.
-        """
-        above, same = self._rows.metric > value, self._rows.metric == value
-        cell, size = self._rows.cell[above], len(self._rows.cells)
-        centred = self._rows.metric[above] - self.view.centre
-        return np.array(
-            [
-                np.bincount(cell, minlength=size),
-                np.bincount(cell, centred, minlength=size),
-                np.bincount(cell, centred**2, minlength=size),
-                np.bincount(self._rows.cell[same], minlength=size),
-            ]
-        )
-
     def covered_cells(self, mask: int) -> NDArray[np.bool_]:
         """Return which cells a context covers. Private."""
         missing = self.view.cell_needs & ~self.words([mask])[0]

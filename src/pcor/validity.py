@@ -48,22 +48,16 @@ class Validity:
         self, view: View, words: Words, moments: NDArray[np.float64] | None = None
     ) -> NDArray[np.bool_]:
         """Ask the detector about contexts whose rows are all in the view."""
-        if moments is None and self.detector.wants_tail:
+        if moments is None and self.detector.wants_moments:
             moments = view.several_totals(words, self.cell_moments[:, view.cells])
         with others_code(f"the detector {self.detector.name!r}"):
             return self.detector.batch(view, self.record.value, words, moments)
 
     @cached_property
     def cell_moments(self) -> NDArray[np.float64]:
-        """What a detector may want to know of each cell: shape (kinds, cells of the table).
-
-        Its rows; and for one that wants the tail: sum and sum of squares about the centre, then
-        the same three of the values above the record's, then how many equal it.
-        """
-        view = self.table.view
-        if not self.detector.wants_tail:
-            return view.cell_counts[np.newaxis].astype(np.float64)
-        return np.concatenate([view.moments, self.table.tail_moments(self.record.value)])
+        """What the detector wants to know of each cell: shape (kinds, cells of the table)."""
+        with others_code(f"the detector {self.detector.name!r}"):
+            return self.detector.cell_moments(self.table.view, self.record.value)
 
     def of_neighbours(self, mask: int) -> NDArray[np.bool_]:
         """Return the verdicts on the one-bit neighbours of a context.
@@ -91,8 +85,8 @@ class Validity:
     ) -> NDArray[np.float64] | None:
         """Return the moments of neighbours of a context from one pass over the cells.
 
-        Each differs from the whole's by what one value adds or drops. Where that is more than half
-        (of the rows or of the squares), rounding would show: those are summed anew.
+        Each differs from the whole's by what one value adds or drops. Where the detector says that
+        rounding would show, they are summed anew.
         """
         if not self.detector.has_kernel or self.detector.reach is not None:
             return None
@@ -100,7 +94,7 @@ class Validity:
         middle = self.table.words([around])[0]
         whole, all_of_them = view.neighbour_moments(middle, weights, self.table.schema.width)
         moments = all_of_them[:, [(around ^ mask).bit_length() - 1 for mask in masks]]
-        if self.detector.wants_tail:
-            few = (2 * moments[0] < whole[0]) | (2 * moments[2] < whole[2])
-            moments[:, few] = view.several_totals(words[few], weights)
+        with others_code(f"the detector {self.detector.name!r}"):
+            lost = self.detector.lost_digits(moments, whole)
+        moments[:, lost] = view.several_totals(words[lost], weights)
         return np.ascontiguousarray(moments)

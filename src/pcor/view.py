@@ -59,6 +59,15 @@ class View:
         """Return the first pair with this metric."""
         return int(np.searchsorted(self.values, value))
 
+    def by_cell(
+        self, pairs: slice | NDArray[np.bool_], weights: NDArray[Any]
+    ) -> NDArray[np.float64]:
+        """Return, for each cell of this view, the summed weights of those of some pairs in it."""
+        # A pair names its cell by the place among the whole table's, in a narrowed view too.
+        size = int(self.cells.max(initial=-1)) + 1
+        totals = np.bincount(self.pair_cells[pairs], weights, minlength=size)
+        return totals[self.cells].astype(np.float64, copy=False)
+
     def populations(self, masks: Words) -> NDArray[np.int64]:
         """Return how many rows each context covers."""
         return self.totals(masks, self.cell_counts)

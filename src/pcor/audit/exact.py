@@ -53,6 +53,8 @@ def exact_distribution(
             accounting, selection.
     """
     logs = exact_log_chances(table, record, epsilon, limit=limit, **options)
+    if set(logs) == {None}:
+        raise NoValidContext(NOTHING)
     return {context: math.exp(log) for context, log in logs.items() if context is not None}
 
 
@@ -81,8 +83,6 @@ def exact_log_chances(
                 "fewer samples, or raise limit="
             )
         path.finish()
-    if set(logs) == {None}:
-        raise NoValidContext(NOTHING)
     return {
         None if mask is None else Context.from_mask(table.schema, mask): _log_of_sum(terms)
         for mask, terms in sorted(logs.items(), key=lambda item: (item[0] is None, item[0] or 0))
@@ -255,9 +255,9 @@ def selection_log_chances(
         return logs
     nodes, weights = _quadrature(len(scores) // 2 + 1)
     x = (nodes[:, np.newaxis] + 1) / 2
-    failures = 1 - x * q
-    others = np.array([np.delete(failures, i, axis=1).prod(axis=1) for i in range(len(scores))])
-    flipped: NDArray[np.float64] = log_q + np.log(others @ (weights / 2))
+    failures = np.log1p(-x * q)  # no node is at 1, so none is the logarithm of 0
+    others = np.exp(failures.sum(axis=1, keepdims=True) - failures)
+    flipped: NDArray[np.float64] = log_q + np.log((weights / 2) @ others)
     return flipped
 
 

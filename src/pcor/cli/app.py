@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from pcor.cli import demo, doctor, owner, releasing, schema
+from pcor.cli import demo, doctor, owner, releasing, schema, tradeoff
 from pcor.cli.output import say_json
 
 
@@ -92,6 +92,7 @@ app.command("plan")(releasing.plan)
 app.command("release")(releasing.release)
 app.command("contexts")(owner.contexts)
 app.command("outliers")(owner.outliers)
+app.command("tradeoff")(tradeoff.tradeoff)
 app.command("doctor")(doctor.doctor)
 
 

@@ -14,11 +14,11 @@ import typer
 from pcor.choosing import MECHANISMS
 from pcor.cli import options
 from pcor.cli.output import guarded, say, say_json
-from pcor.detectors import detector_names, get_detector
+from pcor.detectors import detector_factory, detector_names
 from pcor.selection import SystemChooser
 
 NEEDED = ("numpy", "scipy", "opendp", "narwhals", "pyarrow", "typer", "rich")
-OPTIONAL = ("pandas", "polars", "duckdb", "scikit-learn", "pyod")
+OPTIONAL = ("pandas", "polars", "duckdb", "scikit-learn", "pyod", "altair", "vl-convert-python")
 
 
 @guarded
@@ -32,7 +32,7 @@ def doctor(as_json: options.AsJson = False) -> None:
         *((package, *_installed(package)) for package in NEEDED),
         ("system randomness", *_works(lambda: len(os.urandom(16)) == 16)),
         ("private draw (OpenDP)", *_works(_draws)),
-        ("detectors", *_works(lambda: all(get_detector(name) for name in detector_names()))),
+        ("detectors", *_works(lambda: all(detector_factory(name) for name in detector_names()))),
     ]
     extras = {package: _installed(package)[1] for package in OPTIONAL}
     fine = all(ok for _, ok, _ in checks)

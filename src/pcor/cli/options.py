@@ -24,14 +24,15 @@ DetectorName = Annotated[
     str,
     typer.Option(
         "--detector",
-        help="lof, grubbs or histogram; settings after a colon: lof:k=10,threshold=2.0.",
+        help="lof, grubbs, histogram, tail, neighbourhood or rare_bin; settings after a colon: "
+        "lof:k=10,threshold=2.0.",
     ),
 ]
 SearchName = Annotated[
     str,
     typer.Option(
         "--search",
-        help="auto, direct, uniform, random_walk, depth_first or breadth_first.",
+        help="auto, direct, widest_first, uniform, random_walk, depth_first or breadth_first.",
     ),
 ]
 Samples = Annotated[
@@ -55,8 +56,28 @@ Accounting = Annotated[
     str, typer.Option("--accounting", help="tight, or paper to reproduce its numbers.")
 ]
 Selection = Annotated[
+    str | None,
+    typer.Option(
+        "--selection",
+        help="The final draw: exponential or permute_and_flip (default where it is the only one).",
+    ),
+]
+Guarantee = Annotated[
     str,
-    typer.Option("--selection", help="The final draw: exponential or permute_and_flip."),
+    typer.Option(
+        "--guarantee",
+        help="ocdp, or dp for everyone but the record, with tail, neighbourhood or rare_bin.",
+    ),
+]
+Delta = Annotated[
+    str | None,
+    typer.Option("--delta", help="Additive slack, for searches with many paid choices."),
+]
+Steepness = Annotated[
+    int | None,
+    typer.Option(
+        "--steepness", help="With --guarantee dp: people of utility for one person of margin."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 

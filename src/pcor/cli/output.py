@@ -15,8 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from pcor.errors import PcorError
-
-OWNER_ONLY = "OWNER ONLY: what follows is private and must not be released."
+from pcor.promise import OWNER_ONLY as OWNER_ONLY
 
 Command = TypeVar("Command", bound=Callable[..., None])
 

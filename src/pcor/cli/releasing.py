@@ -44,7 +44,10 @@ def plan(
     overlap_with: options.OverlapWith = None,
     start: options.Start = None,
     accounting: options.Accounting = "tight",
-    selection: options.Selection = "exponential",
+    selection: options.Selection = None,
+    guarantee: options.Guarantee = "ocdp",
+    delta: options.Delta = None,
+    steepness: options.Steepness = None,
     rows: Annotated[
         int | None,
         typer.Option(
@@ -69,6 +72,9 @@ def plan(
         samples=samples,
         accounting=accounting,
         selection=selection,
+        guarantee=guarantee,
+        delta=delta,
+        steepness=steepness,
         **_request(declared, utility, overlap_with, start),
     )
     expected = None if rows is None else settled.estimate(rows)
@@ -95,7 +101,10 @@ def release(
     overlap_with: options.OverlapWith = None,
     start: options.Start = None,
     accounting: options.Accounting = "tight",
-    selection: options.Selection = "exponential",
+    selection: options.Selection = None,
+    guarantee: options.Guarantee = "ocdp",
+    delta: options.Delta = None,
+    steepness: options.Steepness = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Also write the certificate: .json or .html.")
     ] = None,
@@ -120,6 +129,9 @@ def release(
         "samples": samples,
         "accounting": accounting,
         "selection": selection,
+        "guarantee": guarantee,
+        "delta": delta,
+        "steepness": steepness,
         **_request(declared, utility, overlap_with, start),
     }
     if marks := marked_lines(schema):

@@ -18,6 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from pcor.errors import ParameterError
 from pcor.view import View, Words
 
+# More rows than this are beyond what whole numbers of 64 bits are multiplied with here.
+LARGEST_POPULATION = 1 << 31
+
 Values = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Verdicts = NDArray[np.bool_]
@@ -38,13 +41,15 @@ class Detector:
 
     name: ClassVar[str] = ""
     has_kernel: ClassVar[bool] = False
-    wants_tail: ClassVar[bool] = False
+    wants_moments: ClassVar[bool] = False
     min_population: int = 21
 
     def __post_init__(self) -> None:
         whole = isinstance(self.min_population, int) and not isinstance(self.min_population, bool)
-        if not whole or self.min_population < 1:
-            raise ParameterError("min_population must be a whole number of at least 1")
+        if not whole or not 1 <= self.min_population <= LARGEST_POPULATION:
+            raise ParameterError(
+                f"min_population must be a whole number from 1 to {LARGEST_POPULATION:,}"
+            )
 
     @property
     def reach(self) -> int | None:
@@ -77,13 +82,31 @@ class Detector:
         """Return the verdict on ``value`` in each of many contexts that cover the record.
 
         Detectors with a kernel answer all at once; the answers must be those of ``is_outlier``.
-        ``moments``, where the caller has them, are the contexts' populations in row 0 and, for a
-        detector that ``wants_tail``, the further rows of ``Validity.cell_moments``.
+        ``moments``, where the caller has them, are ``cell_moments`` summed over the cells that
+        each context covers: populations in row 0. A detector that ``wants_moments`` gets them
+        from ``Validity`` always.
         """
         del moments  # of use to kernels only
         return np.array(
             [self.is_outlier(*view.distribution(mask), value) for mask in masks], dtype=bool
         )
+
+    def cell_moments(self, view: View, value: float) -> Moments:
+        """Return what ``batch`` wants summed over cells: shape (kinds, cells of the view).
+
+        Row 0 is the rows of each cell; a detector that ``wants_moments`` adds rows of its own.
+        """
+        del value  # the rows of a cell are the same for everybody
+        return view.cell_counts[np.newaxis].astype(np.float64)
+
+    def lost_digits(self, moments: Moments, whole: Moments) -> Verdicts:
+        """Tell which contexts' moments must be summed anew.
+
+        They were got by subtracting from those of a ``whole``, which rounds by its size. Counts
+        do not round.
+        """
+        del whole
+        return np.zeros(moments.shape[1], dtype=bool)
 
     def flags(self, population: ArrayLike) -> Verdicts:
         """Return, for each number of a population in any order, whether it is an outlier.

@@ -42,7 +42,7 @@ class Grubbs(Detector):
 
     name: ClassVar[str] = "grubbs"
     has_kernel: ClassVar[bool] = True
-    wants_tail: ClassVar[bool] = True
+    wants_moments: ClassVar[bool] = True
     alpha: float = 0.05
     tail: str = "both"
 
@@ -94,6 +94,27 @@ class Grubbs(Detector):
         for place in np.flatnonzero(out == UNSURE):
             verdicts[place] = self.is_outlier(*view.distribution(masks[place]), value)
         return verdicts
+
+    def cell_moments(self, view: View, value: float) -> Moments:
+        """Return count, sum and squares of each cell, the same above the value, and its equals.
+
+        Sums are about the view's centre.
+        """
+        end = int(np.searchsorted(view.values, value, side="right"))
+        same, above = slice(view.place(value), end), slice(end, None)
+        counts, centred = view.counts[above], view.centred[above]
+        tail = [
+            view.by_cell(above, counts),
+            view.by_cell(above, counts * centred),
+            view.by_cell(above, counts * centred**2),
+            view.by_cell(same, view.counts[same]),
+        ]
+        return np.concatenate([view.moments, tail])
+
+    def lost_digits(self, moments: Moments, whole: Moments) -> Verdicts:
+        """Tell where more than half was subtracted, of the rows or of the squares."""
+        lost: Verdicts = (2 * moments[0] < whole[0]) | (2 * moments[2] < whole[2])
+        return lost
 
 
 _tables: dict[tuple[float, str], NDArray[np.float64]] = {}

@@ -39,10 +39,11 @@ def get_detector(detector: str | Detector) -> Detector:
             "a function in pcor.Estimator"
         )
     name, _, settings = detector.partition(":")
-    return _built(name, _factory(name), _settings(name, settings))
+    return _built(name, detector_factory(name), _settings(name, settings))
 
 
-def _factory(name: str) -> Callable[..., Detector]:
+def detector_factory(name: str) -> Callable[..., Detector]:
+    """Return what makes the detector of a name; some cannot be made without settings."""
     if name in _registered:
         return _registered[name]
     for point in entry_points(group=GROUP):

@@ -11,6 +11,7 @@ from pcor.search.direct import Direct
 from pcor.search.random_walk import RandomWalk
 from pcor.search.registry import SEARCHES, get_search
 from pcor.search.uniform import Uniform
+from pcor.search.widest_first import WidestFirst
 
 __all__ = [
     "SEARCHES",
@@ -21,5 +22,6 @@ __all__ = [
     "RandomWalk",
     "Search",
     "Uniform",
+    "WidestFirst",
     "get_search",
 ]

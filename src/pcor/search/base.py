@@ -10,15 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pcor.choosing import Chooser
-from pcor.context import Context, Space
+from pcor.context import Context, Space, unpack
 from pcor.enumeration import blocks
 from pcor.errors import NoValidContext, ParameterError, StartError
 from pcor.validity import Validity
+
+# Contexts of a record's space, many at once: one row each, one column per free value.
+Rows = NDArray[np.bool_]
+
+NONE_FOUND = (
+    "no context was found in which the record is an outlier by this detector; try another "
+    "detector, other settings, or a start context. This answer is charged like any other"
+)
 
 
 class Explorer:
@@ -50,6 +60,21 @@ class Explorer:
         """Return those of the contexts that are valid, in the given order."""
         return [mask for mask, yes in zip(masks, self._validity(masks), strict=True) if yes]
 
+    def verdicts(self, rows: Rows) -> Rows:
+        """Return whether each of many contexts is valid. They are not remembered."""
+        if not len(rows):
+            return np.zeros(0, dtype=bool)
+        return self._validity.of_words(self.space.words_of_rows(rows))
+
+    def rows(self, masks: Sequence[int]) -> Rows:
+        """Return contexts of the space as rows of their free values."""
+        return unpack(masks, self.space.schema.width)[:, list(self.space.free)]
+
+    def masks(self, rows: Rows) -> list[int]:
+        """Return rows of free values as contexts."""
+        words = self.space.words_of_rows(rows).astype("<u8")
+        return [int.from_bytes(word.tobytes(), "little") for word in words]
+
     def every_valid(self) -> list[int]:
         """Return all valid contexts of the space."""
         return [
@@ -74,11 +99,7 @@ class Explorer:
             cap=cap,
         )
         if not indices:
-            raise NoValidContext(
-                "no context was found in which the record is an outlier by this detector; try "
-                "another detector, other settings, or a start context. This answer is charged like "
-                "any other"
-            )
+            raise NoValidContext(NONE_FOUND)
         return [self.space.mask(index) for index in indices]
 
     def pick(self, masks: Sequence[int]) -> int:
@@ -107,6 +128,12 @@ class Explorer:
                 "start out to have one found"
             )
         return self.start
+
+
+def check_whole(what: str, number: object) -> None:
+    """Refuse a parameter that is not a whole number of at least 1."""
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        raise ParameterError(f"{what} must be a whole number of at least 1")
 
 
 @dataclass(frozen=True)
@@ -155,9 +182,8 @@ class SamplingSearch(Search):
     tries: int = 100_000
 
     def __post_init__(self) -> None:
-        for what, number in (("samples", self.samples), ("tries", self.tries)):
-            if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-                raise ParameterError(f"{what} must be a whole number of at least 1")
+        check_whole("samples", self.samples)
+        check_whole("tries", self.tries)
 
     def verifications(self, free: int) -> tuple[int, int]:
         """The samples to all tries; a space of no more contexts than tries is looked at whole."""
@@ -197,7 +223,26 @@ class GraphSearch(SamplingSearch):
 
 @dataclass(frozen=True)
 class SteeredSearch(GraphSearch):
-    """A graph search that buys each step: n samples take n-1 paid choices."""
+    """A graph search that buys each step: n samples take n-1 paid choices.
+
+    Attributes:
+        final_share: the part of the budget for the final draw; the steps share the rest alike.
+            ``None`` is the accountant's default; the paper's accounting splits evenly.
+    """
+
+    final_share: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        share = self.final_share
+        number = isinstance(share, int | float | Fraction) and not isinstance(share, bool)
+        if share is not None and not (number and 0 < share < 1):
+            raise ParameterError("final_share must be a number between 0 and 1")
+
+    def describe(self) -> dict[str, Any]:
+        """Return the public parameters."""
+        given = {} if self.final_share is None else {"final_share": float(self.final_share)}
+        return super().describe() | given
 
     @property
     def paid_choices(self) -> int:

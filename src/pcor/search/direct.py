@@ -37,7 +37,7 @@ class Direct(Search):
         if size > min(self.limit, _COUNTABLE):
             raise TooLarge(
                 f"search 'direct' would enumerate {counted(size)} contexts, more than its limit of "
-                f"{self.limit:,}; use search 'breadth_first', or in Python raise "
+                f"{self.limit:,}; use search 'widest_first', or in Python raise "
                 "Direct(limit=...) if you have the time"
             )
 

@@ -13,13 +13,16 @@ from pcor.search.depth_first import DepthFirst
 from pcor.search.direct import Direct
 from pcor.search.random_walk import RandomWalk
 from pcor.search.uniform import Uniform
+from pcor.search.widest_first import WidestFirst
 
 SEARCHES: dict[str, type[Search]] = {
-    search.name: search for search in (Direct, Uniform, RandomWalk, DepthFirst, BreadthFirst)
+    search.name: search
+    for search in (Direct, WidestFirst, Uniform, RandomWalk, DepthFirst, BreadthFirst)
 }
 
-# "auto" takes the direct mechanism on spaces up to these sizes: the first where the detector has a
-# compiled kernel, the second where every context is a refit. Both follow from public facts alone.
+# "auto" takes the direct mechanism on spaces up to these sizes, and widest-first beyond: the first
+# where the detector has a compiled kernel, the second where every context is a refit. Both follow
+# from public facts alone.
 AUTO_LIMIT = 1 << 22
 AUTO_LIMIT_OF_REFITS = 1 << 10
 
@@ -35,7 +38,7 @@ def get_search(
     """Return a search from its name; fill in ``samples`` and ``start`` where it takes them.
 
     ``compiled`` says whether contexts are verified by a compiled kernel and drawn in order; "auto"
-    looks at it.
+    looks at it, and so does the usual number of tries of widest-first.
     """
     if isinstance(search, str):
         wanted = samples is not None or start is not None
@@ -48,9 +51,10 @@ def get_search(
         search = replace(search, samples=samples)
     if start is not None and isinstance(search, GraphSearch):
         search = replace(search, start=start)
+    free = schema.width - len(schema.attributes)
     if isinstance(search, Direct):
-        search.check(1 << (schema.width - len(schema.attributes)))
-    return search
+        search.check(1 << free)
+    return search.settled(free, compiled=compiled) if isinstance(search, WidestFirst) else search
 
 
 def _named(name: str, schema: Schema, *, compiled: bool, sampling: bool) -> Search:
@@ -58,7 +62,7 @@ def _named(name: str, schema: Schema, *, compiled: bool, sampling: bool) -> Sear
         # Whoever gives samples or a start wants a search that has them.
         limit = AUTO_LIMIT if compiled else AUTO_LIMIT_OF_REFITS
         small = 1 << (schema.width - len(schema.attributes)) <= limit
-        return Direct() if small and not sampling else BreadthFirst()
+        return Direct() if small and not sampling else WidestFirst()
     if name not in SEARCHES:
         raise UnknownName("search", name, ["auto", *SEARCHES])
     return SEARCHES[name]()

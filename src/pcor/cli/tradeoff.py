@@ -1,0 +1,190 @@
+"""``pcor tradeoff``: utility and validity against epsilon, as a table, JSON or a chart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import pcor
+from pcor.accounting import exact
+from pcor.cli import options
+from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell
+from pcor.demo import salary_table
+from pcor.detectors import CountDetector, get_detector
+from pcor.errors import NoValidContext, ParameterError
+from pcor.schema import Schema
+from pcor.tradeoff import (
+    EPSILONS,
+    INTERVAL,
+    LINES,
+    PURE,
+    RECORDS,
+    Line,
+    Point,
+    check_space,
+    random_outliers,
+)
+from pcor.tradeoff import tradeoff as points_of
+from pcor.writing import check_target, write_text
+
+ENDINGS = (".png", ".svg", ".html", ".json")
+QUICK_EPSILONS = ("0.02", "0.1", "0.5")
+QUICK_RECORDS = 4
+
+SYNTHETIC = "Synthetic salaries: nobody in them exists."
+SEEDED = "NOT PRIVATE: computed from the rows, with seeded decisions; nobody paid for it."
+
+
+@guarded
+def tradeoff(
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="The owner's table; without one, synthetic salaries.", metavar="FILE"),
+    ] = None,
+    schema: Annotated[
+        Path | None, typer.Option("--schema", help="The schema file (TOML) of FILE.")
+    ] = None,
+    detector: options.DetectorName = "lof",
+    records: Annotated[
+        int | None, typer.Option("--records", help=f"How many outliers: {RECORDS} by default.")
+    ] = None,
+    epsilons: Annotated[
+        str | None, typer.Option("--epsilons", help=f"By default {','.join(EPSILONS)}.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few records and epsilons: seconds, not minutes.")
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", help="Of the records and of every decision.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Also write a .png, .svg, .html or .json file.")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Draw utility and validity against epsilon, for each search and guarantee.
+
+    Utility is the population of the context drawn over that of the largest valid one. On built-in
+    synthetic salaries unless a table is given; what is said of a table is for its owner only.
+    Outliers are drawn at random. The guarantee dp needs a detector that counts: the given one if
+    it does, otherwise tail.
+
+    Example: pcor tradeoff --quick --out tradeoff.png
+    """
+    if out is not None:
+        check_target(out, ENDINGS)
+        _check_charts(out)
+    table = _table(file, schema)
+    usual = QUICK_EPSILONS if quick else EPSILONS
+    costs = sorted({exact(cost) for cost in (epsilons.split(",") if epsilons else usual)})
+    count = records if records is not None else QUICK_RECORDS if quick else RECORDS
+    if count < 1:
+        raise ParameterError("--records must be at least 1")
+    rule = get_detector(detector)
+    points = _points(table, rule, LINES, costs, count, seed)
+    counting = rule if isinstance(rule, CountDetector) else pcor.Tail()
+    try:
+        points += _points(table, counting, [PURE], costs, count, seed)
+    except NoValidContext:
+        tell(f"note: guarantee dp is left out: no outlier by {counting.name} was found")
+    content = {
+        **({} if file is None else {"owner_only": OWNER_ONLY}),
+        "private": False,
+        "dataset": table.schema.name,
+        "seed": seed,
+        "interval": INTERVAL,
+        "points": [point.to_dict() for point in points],
+    }
+    if out is not None:
+        _write(out, points, content, owner=file is not None)
+        tell(f"{'' if file is None else OWNER_ONLY + ' '}Written to {out}")
+    if as_json:
+        say_json(content)
+        return
+    say(SYNTHETIC if file is None else OWNER_ONLY)
+    say(_text(points))
+
+
+def _table(file: Path | None, schema: Path | None) -> pcor.Table:
+    if (file is None) != (schema is None):
+        raise ParameterError("FILE and --schema go together; give both, or none for the demo table")
+    if file is None or schema is None:
+        return salary_table()
+    declared = Schema.from_file(schema)
+    check_space(declared)  # before the rows are read
+    return pcor.Table(file, declared)
+
+
+def _points(
+    table: pcor.Table,
+    rule: pcor.Detector,
+    lines: Sequence[Line],
+    costs: Sequence[Fraction],
+    count: int,
+    seed: int,
+) -> list[Point]:
+    """Find outliers by a detector and compute the lines on them."""
+    for line in lines:  # what can be refused without looking at rows
+        for cost in costs:
+            line.plan(table.schema, cost, rule)
+    found = random_outliers(table, rule, count, seed)
+    with progress_bar(f"trade-off by {rule.name}, guarantee {lines[0].guarantee}") as progress:
+        return points_of(
+            table, found, detector=rule, epsilons=costs, lines=lines, seed=seed, progress=progress
+        )
+
+
+def _check_charts(out: Path) -> None:
+    """Refuse before the work a chart that nothing here can draw."""
+    if out.suffix.lower() == ".json":
+        return
+    try:
+        import pcor.charts  # noqa: F401 (takes a while, and is an extra)
+    except ImportError:
+        raise ParameterError(
+            f"--out {str(out)!r} needs altair and vl-convert, which are not installed: "
+            "pip install 'pcor[plots]'. --json, and --out with .json, work without them"
+        ) from None
+
+
+def _write(out: Path, points: Sequence[Point], content: dict[str, Any], *, owner: bool) -> None:
+    if out.suffix.lower() == ".json":
+        write_text(out, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+        return
+    from pcor.charts import save_chart, tradeoff_chart
+
+    save_chart(tradeoff_chart(points, OWNER_ONLY if owner else SYNTHETIC), out)
+
+
+def _text(points: Sequence[Point]) -> str:
+    """Write two small tables: utilities, and validities where one is not 1."""
+    counts = {point.detector: point.records for point in points}
+    outliers = " and ".join(f"{count} outliers by {name}" for name, count in counts.items())
+    unsure = {point.line for point in points if point.validity < 0.9995}
+    lines = [
+        SEEDED,
+        f"Means over {outliers}; --json has the intervals.",
+        "",
+        "Utility: the population of the context drawn over that of the largest valid one",
+        *_rows(points, "utility"),
+        "",
+        "Validity: the chance that a context comes back and is a valid one"
+        + (", where it is not 1" if unsure else ": 1 for all"),
+    ]
+    if unsure:
+        lines += _rows([point for point in points if point.line in unsure], "validity")
+    return "\n".join(lines)
+
+
+def _rows(points: Sequence[Point], field: str) -> list[str]:
+    """Lay out one number for each line and epsilon."""
+    costs = sorted({point.epsilon for point in points})
+    wide = max(len(name) for name in ("epsilon", *(point.line for point in points)))
+    cells: dict[str, list[str]] = {"epsilon": [f"{cost:7g}" for cost in costs]}
+    for point in sorted(points, key=lambda point: point.epsilon):
+        cells.setdefault(point.line, []).append(f"{getattr(point, field):7.3f}")
+    order = dict.fromkeys(["epsilon", *(point.line for point in points)])
+    return [f"  {name:{wide}}  {' '.join(cells[name])}" for name in order]

@@ -1,0 +1,241 @@
+"""Detectors that count: an outlier is where hardly anybody is.
+
+Public: the share, and the region of numbers that belongs to the record's value; the region depends
+on nothing else. Private: how many rows lie in it. V is an outlier in a context of n rows, c of them
+in its region (V is one of them), if c is less than the share of n: ``share * n - c > 0``.
+
+What the other detectors lack and a guarantee for everybody can be built on: one row changes that
+margin by little. With ``share = a / b``, a row outside the region raises ``a*n - b*c`` by a, a row
+inside lowers it by b - a, and these are whole numbers: no verdict is left to rounding.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
+from pcor.errors import ParameterError, UnknownName
+from pcor.view import View, Words
+
+TAILS = ("upper", "lower")
+
+# With it, products with counts of rows stay far below 2^63.
+LARGEST_DENOMINATOR = 10**6
+
+
+@dataclass(frozen=True)
+class CountDetector(Detector):
+    """A value is an outlier if less than a share of the population lies in its region.
+
+    Subclasses have a field ``share`` and say what the region of a value is, in ``in_region`` for
+    one value and in ``region_totals`` for all; it may depend on the value and on public settings
+    alone.
+
+    Attributes:
+        share: between 0 and 1, compared exactly as the decimal number that was written.
+    """
+
+    has_kernel: ClassVar[bool] = True
+    wants_moments: ClassVar[bool] = True
+    # No field here: each subclass declares it after what its region needs, Neighbourhood(5, 0.01).
+    share = 0.05
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.share, float) or not 0 < self.share < 1:
+            raise ParameterError("share must be a number between 0 and 1, not included")
+        if self.share_exact.denominator > LARGEST_DENOMINATOR:
+            raise ParameterError(
+                "share must have at most 6 digits after the point, to be compared exactly"
+            )
+
+    @cached_property
+    def share_exact(self) -> Fraction:
+        """The share as it was written: 0.05 is one twentieth."""
+        return Fraction(repr(float(self.share)))
+
+    def in_region(self, values: Values, value: float) -> Verdicts:
+        """Tell which of ``values`` lie in the region of ``value``; the value itself always does."""
+        raise NotImplementedError(f"{type(self).__name__} must define in_region()")
+
+    def region_totals(self, values: Values, counts: Counts) -> Counts:
+        """Return how many rows lie in the region of each distinct value; ``values`` rise."""
+        raise NotImplementedError(f"{type(self).__name__} must define region_totals()")
+
+    def region_counts(self, view: View, value: float) -> Counts:
+        """Return how many rows of each cell of the view lie in the region of ``value``."""
+        inside = self.in_region(view.values, value)
+        return view.by_cell(inside, view.counts[inside]).astype(np.int64)
+
+    def verdicts(self, values: Values, counts: Counts) -> Verdicts:
+        """Compare every region with the share."""
+        return self._few(counts.sum(), self.region_totals(values, counts))
+
+    def verdict(self, values: Values, counts: Counts, place: int) -> bool:
+        """Count one region only."""
+        inside = self.in_region(values, float(values[place]))
+        return bool(self._few(counts.sum(), counts[inside].sum()))
+
+    def batch(
+        self, view: View, value: float, masks: Words, moments: Moments | None = None
+    ) -> Verdicts:
+        """Answer for many contexts from sums over their cells."""
+        if moments is None:
+            moments = view.several_totals(masks, self.cell_moments(view, value))
+        rows, inside = moments.astype(np.int64)
+        verdicts: Verdicts = (rows >= self.min_population) & self._few(rows, inside)
+        return verdicts
+
+    def cell_moments(self, view: View, value: float) -> Moments:
+        """Return the rows of each cell, and how many of them lie in the region."""
+        return np.array([view.cell_counts, self.region_counts(view, value)], dtype=np.float64)
+
+    def _few(self, rows: Counts | np.int64, inside: Counts | np.int64) -> Verdicts:
+        share = self.share_exact
+        return np.asarray(share.numerator * rows > share.denominator * inside)
+
+
+@dataclass(frozen=True)
+class Tail(CountDetector):
+    """A value is an outlier if less than ``share`` of the population lies as far out.
+
+    >>> Tail(share=0.2, min_population=5).flags([1, 1, 2, 3, 5, 8]).tolist()
+    [False, False, False, False, False, True]
+
+    Attributes:
+        share: see ``CountDetector``.
+        tail: ``"upper"`` counts the values at least as large, ``"lower"`` those at most as large.
+    """
+
+    name: ClassVar[str] = "tail"
+    share: float = 0.05
+    tail: str = "upper"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.tail not in TAILS:
+            raise UnknownName("tail", self.tail, TAILS)
+
+    def in_region(self, values: Values, value: float) -> Verdicts:
+        """Tell which values are as far out."""
+        return values >= value if self.tail == "upper" else values <= value
+
+    def region_totals(self, values: Values, counts: Counts) -> Counts:
+        """Add up the counts from the far end."""
+        del values  # they rise
+        return np.cumsum(counts[::-1])[::-1] if self.tail == "upper" else np.cumsum(counts)
+
+
+@dataclass(frozen=True)
+class Neighbourhood(CountDetector):
+    """A value is an outlier if less than ``share`` of the population lies near it.
+
+    Attributes:
+        radius: how far away is near: ``|x - value| <= radius``, the difference as float64 has it.
+        share: see ``CountDetector``.
+    """
+
+    name: ClassVar[str] = "neighbourhood"
+    radius: float
+    share: float = 0.05
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        number = isinstance(self.radius, int | float) and not isinstance(self.radius, bool)
+        if not number or not 0 <= self.radius <= sys.float_info.max:
+            raise ParameterError("radius must be a finite number of at least 0")
+
+    def in_region(self, values: Values, value: float) -> Verdicts:
+        """Tell which values are near."""
+        near: Verdicts = np.abs(values - value) <= float(self.radius)
+        return near
+
+    def region_totals(self, values: Values, counts: Counts) -> Counts:
+        """Find both ends of each neighbourhood and add up the counts between."""
+        first = self._first_near(values)
+        last = len(values) - 1 - self._first_near(-values[::-1])[::-1]
+        up_to = np.concatenate([[0], np.cumsum(counts)])
+        totals: Counts = up_to[last + 1] - up_to[first]
+        return totals
+
+    def _first_near(self, values: Values) -> NDArray[np.int64]:
+        """Return, for each value, the place of the lowest one near it.
+
+        By bisection with the very test of ``in_region``: looking up ``value - radius`` would round
+        differently. Rounded differences still rise with distance, so what is near is a range.
+        """
+        low, high = np.zeros(len(values), dtype=np.int64), np.arange(len(values))
+        while (low < high).any():
+            middle = (low + high) // 2
+            near = values - values[middle] <= float(self.radius)
+            low, high = np.where(near, low, middle + 1), np.where(near, middle, high)
+        return low
+
+
+@dataclass(frozen=True)
+class RareBin(CountDetector):
+    """A value is an outlier if less than ``share`` of the population lies in its bin.
+
+    >>> RareBin([0, 10, 20], share=0.2, min_population=5).flags([-5, 0, 3, 9, 10, 12, 20]).tolist()
+    [True, False, False, False, False, False, True]
+
+    Attributes:
+        edges: of a public grid, rising. A bin has its lower edge and not its upper one; below the
+            first edge and from the last one on there is one more bin each. Also as text, for the
+            command line: ``"0|1000|5000"``.
+        share: see ``CountDetector``.
+    """
+
+    name: ClassVar[str] = "rare_bin"
+    edges: Sequence[float] | str
+    share: float = 0.05
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "edges", _checked_edges(self.edges))
+
+    def in_region(self, values: Values, value: float) -> Verdicts:
+        """Tell which values share a bin with this one."""
+        same: Verdicts = self._bins(values) == self._bins(np.array([value]))
+        return same
+
+    def region_totals(self, values: Values, counts: Counts) -> Counts:
+        """Count every bin."""
+        bins = self._bins(values)
+        return np.bincount(bins, counts).astype(np.int64)[bins]
+
+    def _bins(self, values: Values) -> NDArray[np.int64]:
+        return np.searchsorted(np.array(self.edges, dtype=np.float64), values, side="right")
+
+    def describe(self) -> dict[str, Any]:
+        """Return the public parameters; the edges as JSON has them."""
+        return super().describe() | {"edges": list(self.edges)}
+
+
+def _checked_edges(given: Any) -> tuple[float, ...]:
+    """Read the edges of a grid; a single one may come as a number."""
+    if isinstance(given, str):
+        given = given.split("|")
+    elif isinstance(given, int | float):
+        given = [given]
+    try:
+        edges = tuple(float(edge) for edge in given)
+    except (TypeError, ValueError, OverflowError):
+        edges = ()
+    rising = all(low < high for low, high in pairwise(edges))
+    if not edges or not rising or not all(math.isfinite(edge) for edge in edges):
+        raise ParameterError(
+            "edges must be one or more finite numbers in rising order, such as [0, 1000, 5000] or "
+            "'0|1000|5000'"
+        )
+    return edges

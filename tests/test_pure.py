@@ -1,0 +1,353 @@
+"""Differential privacy for everyone but V: exact distributions against every one-row neighbour.
+
+Here, unlike in test_privacy.py, neighbours may change COE. No sampling: the scores of all contexts
+are listed and the chances computed, so nothing can flicker. Then the same check is shown to reject
+the relaxed searches, which is the point of this mode, and a price that is too low.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import pcor
+from pcor import soft
+from pcor.audit import exact_log_chances, largest_log_ratio
+from pcor.errors import ParameterError, TooLarge
+from pcor.ordered import draw_first
+from pcor.planning import Plan, plan
+from pcor.release import best_first
+from pcor.selection import SystemChooser
+from pcor.soft import SoftOrder, needed, score_range, soft_scores
+from pcor.validity import Validity
+from tests.neighbours import SCHEMA, Row, small
+
+ROUNDING = 1e-9
+FALSE_ALARM = 1e-9
+
+DETECTORS: dict[str, pcor.CountDetector] = {
+    "tail": pcor.Tail(0.3, min_population=3),
+    "lower tail": pcor.Tail(0.2, tail="lower", min_population=2),
+    "neighbourhood": pcor.Neighbourhood(3.0, 0.25, min_population=3),
+    "rare bin": pcor.RareBin([5.0, 20.0], 0.7, min_population=1),
+}
+MECHANISMS = ("exponential", "permute_and_flip")
+
+some = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> list[Row]:
+    """Draw V and some rows on both sides of it."""
+    row = st.tuples(st.sampled_from("abc"), st.sampled_from("xy"), st.integers(0, 20).map(float))
+    return [("a", "x", 15.0), *draw(st.lists(row, max_size=10))]
+
+
+def every_neighbour(rows: list[Row]) -> Iterator[list[Row]]:
+    """Yield the table without any one row but V, and with one more in any cell, in and out of R."""
+    for row in sorted(set(rows[1:])):
+        position = rows.index(row, 1)
+        yield rows[:position] + rows[position + 1 :]
+    for job in ("a", "b", "c"):
+        for city in ("x", "y"):
+            for pay in (0.0, 12.0, 15.0, 18.0, 30.0):
+                yield [*rows, (job, city, pay)]
+
+
+def worst(rows: list[Row], detector: pcor.Detector, **options: Any) -> float:
+    """Return the largest log ratio of any answer's chance between the table and its neighbours."""
+
+    def chances(table_rows: list[Row]) -> dict[pcor.Context | None, float]:
+        table = small(table_rows, detector).table
+        return exact_log_chances(table, 0, 1, detector=detector, **options)
+
+    here = chances(rows)
+    return max(largest_log_ratio(here, chances(there)) for there in every_neighbour(rows))
+
+
+@some
+@given(tables(), st.sampled_from(sorted(DETECTORS)), st.sampled_from([1, 3, 20]))
+def test_no_neighbour_moves_a_chance_by_more_than_epsilon(
+    rows: list[Row], name: str, steepness: int
+) -> None:
+    for mechanism in MECHANISMS:
+        found = worst(
+            rows, DETECTORS[name], guarantee="dp", steepness=steepness, selection=mechanism
+        )
+        assert found <= 1 + ROUNDING, mechanism
+
+
+@some
+@given(tables())
+def test_overlap_is_priced_alike(rows: list[Row]) -> None:
+    chosen = pcor.Context(SCHEMA, {"job": ["a", "b"], "city": ["x"]})
+    found = worst(rows, DETECTORS["tail"], guarantee="dp", utility=pcor.Overlap(chosen))
+    assert found <= 1 + ROUNDING
+
+
+# Three in the tail of eleven: with one row less among the others V is no outlier any more.
+ON_THE_EDGE: list[Row] = [
+    ("a", "x", 15.0),
+    ("a", "x", 16.0),
+    ("b", "x", 17.0),
+    *[("a", "x", 1.0), ("b", "y", 2.0), ("c", "x", 3.0), ("c", "y", 4.0)] * 2,
+]
+
+
+@pytest.mark.parametrize("search", ["direct", "uniform", "breadth_first", "widest_first"])
+def test_the_relaxed_searches_fail_the_same_check(search: str) -> None:
+    """One person changes COE, and a context that was possible is not."""
+    samples = {} if search == "direct" else {"samples": 2}
+    found = worst(ON_THE_EDGE, DETECTORS["tail"], guarantee="ocdp", search=search, **samples)
+    assert found == math.inf
+    assert worst(ON_THE_EDGE, DETECTORS["tail"], guarantee="dp") <= 1 + ROUNDING
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_an_understated_price_fails_the_same_check(
+    mechanism: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A price by the margin alone, without what the row adds to the population; and half of it."""
+    honest = worst(ON_THE_EDGE, DETECTORS["tail"], guarantee="dp", selection=mechanism)
+    assert honest <= 1 + ROUNDING
+    monkeypatch.setattr("pcor.planning.score_range", lambda d, s: score_range(d, s) // 2)
+    assert worst(ON_THE_EDGE, DETECTORS["tail"], guarantee="dp", selection=mechanism) > 1.2
+
+
+def test_the_price_is_reached() -> None:
+    """The range is not larger than it must be.
+
+    With one more in the record's cell and region, the wide contexts gain a person and the record's
+    own cell loses a margin of seven tenths.
+    """
+    rows: list[Row] = [("a", "x", 15.0), *[("b", "y", 1.0)] * 200]
+    found = worst(rows, DETECTORS["tail"], guarantee="dp", steepness=20, selection="exponential")
+    assert 0.99 < found <= 1 + ROUNDING
+
+
+# -- the order -------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.tuples(*[st.integers(0, 40)] * 2), min_size=1, max_size=20),
+    st.sampled_from(sorted(DETECTORS)),
+    st.integers(1, 30),
+)
+def test_the_score_is_positive_exactly_where_the_context_is_valid(
+    people: list[tuple[int, int]], name: str, steepness: int
+) -> None:
+    detector = DETECTORS[name]
+    n = np.array([a + b for a, b in people])
+    c = np.array([b for _, b in people])
+    scores = soft_scores(detector, steepness, n, n, c)
+    share = detector.share_exact
+    for score, rows, inside in zip(scores.tolist(), n.tolist(), c.tolist(), strict=True):
+        valid = rows >= detector.min_population and share * rows - inside > 0
+        assert (score > 0) == valid
+        exact = min(
+            rows * share.denominator,
+            (rows - detector.min_population + 1) * share.denominator,
+            steepness * (share * rows - inside) * share.denominator,
+        )
+        assert score == exact
+
+
+def order_of(rows: list[Row], detector: pcor.CountDetector) -> tuple[SoftOrder, Plan, pcor.Table]:
+    table = small(rows, detector).table
+    settled = plan(table.schema, 1, detector=detector, guarantee="dp", steepness=4)
+    order = best_first(settled, Validity(table, table.record(0), detector))
+    assert isinstance(order, SoftOrder)
+    return order, settled, table
+
+
+def scores_by_hand(
+    table: pcor.Table, detector: pcor.CountDetector, steepness: int
+) -> dict[int, int]:
+    """Score every context of V through its population."""
+    value = table.record(0).value
+    found = {}
+    for mask in table.record(0).space.masks():
+        values, counts = table.distribution(mask)
+        n, c = counts.sum(), counts[detector.in_region(values, value)].sum()
+        score = soft_scores(detector, steepness, *(np.array([x]) for x in (n, n, c)))
+        found[mask] = int(score[0])
+    return found
+
+
+@settings(max_examples=40, deadline=None)
+@given(tables(), st.sampled_from(sorted(DETECTORS)), st.booleans(), st.sampled_from([1, 2, 200]))
+def test_every_context_is_met_once_by_falling_score(
+    rows: list[Row], name: str, listed: bool, step: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(soft, "LARGEST_LIST", 24 if listed else -1)
+        patch.setattr(soft, "FIRST_STEP", step)
+        patch.setattr(soft, "LARGEST_STEP", step)
+        order, _, table = order_of(rows, DETECTORS[name])
+        expected = scores_by_hand(table, DETECTORS[name], 4)
+        while not order.finished:
+            met = set(order.masks()) if order.met() else set()
+            # At every moment the bounds cover what is not met: as many, and no better.
+            bounds = order.remaining()
+            for least in sorted(expected.values()):
+                left = sum(score >= least for mask, score in expected.items() if mask not in met)
+                assert left <= sum(run.count for run in bounds if run.utility >= least)
+            order.advance()
+        scores = [run.utility for run in order.met() for _ in range(run.count)]
+        assert dict(zip(order.masks(), scores, strict=True)) == expected
+        assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize(("factor", "accepted"), [(1, True), (2, False)])
+def test_releases_have_the_exact_chances_and_no_others(
+    listed: bool, factor: int, accepted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chi-square of 4,000 draws, false alarms one in 1e9; twice the exponent must be rejected."""
+    monkeypatch.setattr(soft, "LARGEST_LIST", 24 if listed else -1)
+    detector = DETECTORS["tail"]
+    _, settled, table = order_of(ON_THE_EDGE, detector)
+    chances = {
+        context: math.exp(log)
+        for context, log in exact_log_chances(
+            table, 0, 1, detector=detector, guarantee="dp", steepness=4
+        ).items()
+        if context is not None
+    }
+    contexts, uniform = list(chances), SystemChooser().uniform
+    counts = dict.fromkeys(contexts, 0)
+    validity = Validity(table, table.record(0), detector)
+    for _ in range(4_000):
+        order = best_first(settled, validity)
+        assert order is not None
+        place = draw_first(order, factor * settled.bill.eta, uniform, settled.selection)
+        assert place is not None
+        counts[pcor.Context.from_mask(table.schema, order.mask(place))] += 1
+    expected = [4_000 * chances[context] for context in contexts]
+    p = stats.chisquare([counts[context] for context in contexts], expected).pvalue
+    assert (p > FALSE_ALARM) == accepted
+
+
+# -- the request -----------------------------------------------------------------------------------
+
+LARGER = pcor.Schema(metric="pay", attributes={"job": list(range(12)), "city": list(range(5))})
+
+
+def test_what_a_context_needs_to_win_holds_on_a_table_that_has_it() -> None:
+    """One context with exactly that many people and that margin, and everything else invalid."""
+    settled = plan(LARGER, 2, detector=pcor.Tail(0.5), guarantee="dp")
+    wanted = settled.needed(0.9)
+    assert wanted is not None
+    score = wanted.people * 2
+    chance = 1 - settled.space * math.exp(-float(settled.bill.eta) * score)
+    assert chance >= 0.9
+    less = needed(settled.bill.eta, pcor.Tail(0.5), 50, settled.space, 0.5)
+    assert less.people < wanted.people
+    assert "at least 0.9." in str(wanted)
+    assert plan(LARGER, 2).needed() is None
+    for wrong in (0, 1, True, "likely", float("nan"), Fraction(10**400 - 1, 10**400)):
+        with pytest.raises(ParameterError, match="chance must be a number"):
+            settled.needed(wrong)  # type: ignore[arg-type]
+
+
+def test_what_overlap_needs_is_said_too() -> None:
+    """A context of many people that shares none with the chosen one does not win."""
+    rows: list[Row] = [("a", "x", 40.0), *[("b", "y", 1.0)] * 3000]
+    detector = pcor.Tail(0.9, min_population=2)
+    chosen = pcor.Context(SCHEMA, {"job": ["c"], "city": ["x"]})
+    settled = plan(SCHEMA, 1, detector=detector, guarantee="dp", utility=pcor.Overlap(chosen))
+    wanted = settled.needed()
+    assert wanted is not None
+    assert f"shares at least {wanted.people} with the chosen context" in str(wanted)
+    table = small(rows, detector).table
+    chances = pcor.audit.exact_distribution(
+        table, 0, 1, detector=detector, guarantee="dp", utility=pcor.Overlap(chosen)
+    )
+    valid = {c for c in chances if pcor.is_outlier(table, 0, c, detector)}
+    assert valid
+    assert sum(chances[c] for c in valid) < 0.9
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"detector": "lof"}, "not possible with detector 'lof'.*tail, neighbourhood, rare_bin"),
+        ({"detector": "grubbs"}, "not possible with detector 'grubbs'"),
+        ({"search": "breadth_first"}, "search must be 'auto' or 'direct'"),
+        ({"accounting": "paper"}, "tight accounting"),
+        ({"delta": 1e-6}, "no delta"),
+        ({"steepness": 0}, "steepness must be a whole number"),
+        ({"steepness": True}, "steepness must be a whole number"),
+        ({"steepness": 10**9}, "too fine for guarantee 'dp'"),
+        ({"detector": pcor.Tail(0.00001)}, "1/100000 with steepness 400,000 is too fine"),
+        ({"guarantee": "pure"}, "unknown guarantee 'pure'; allowed: dp, ocdp"),
+        ({"guarantee": "ocdp", "steepness": 5}, "steepness goes with guarantee='dp'"),
+        ({"utility": "overlap"}, "overlap"),
+    ],
+)
+def test_what_cannot_be_had_is_refused_with_the_reason(
+    options: dict[str, Any], message: str
+) -> None:
+    usual: dict[str, Any] = {"detector": pcor.Tail(0.1), "guarantee": "dp"}
+    with pytest.raises(ParameterError, match=message):
+        pcor.plan(LARGER, 1, **(usual | options))
+
+
+def test_a_space_too_large_to_list_is_refused_from_public_facts() -> None:
+    wide = pcor.Schema(metric="pay", attributes={"job": list(range(40))})
+    with pytest.raises(TooLarge, match="549,755,813,888"):
+        pcor.plan(wide, 1, detector=pcor.Tail(0.1), guarantee="dp")
+    pcor.plan(wide, 1, detector=pcor.Tail(0.1), guarantee="dp", search=pcor.Direct(limit=1 << 40))
+
+
+def test_the_release_says_what_it_promises_and_what_it_does_not() -> None:
+    table = small(ON_THE_EDGE, DETECTORS["tail"]).table
+    budget = pcor.Budget(1)
+    release = pcor.release(table, 0, 1, detector=DETECTORS["tail"], guarantee="dp", budget=budget)
+    assert budget.left == 0
+    certificate = release.to_dict()
+    assert certificate["promise"]["guarantee"] == certificate["guarantee"] == "dp"
+    text = certificate["promise"]["text"]
+    assert "differential privacy for everyone but the queried record" in text
+    assert "likely, not certainly" in text
+    assert "Relaxed" not in text
+    assert "is likely, not certainly, an outlier" in certificate["sentence"]
+    assert "OCDP" not in release.to_json() + repr(release)
+    assert certificate["needed"]["text"] in release.to_html().replace("&#x27;", "'")
+    assert certificate["needed"]["text"] in release.explain()
+    relaxed = pcor.release(table, 0, 1, detector=DETECTORS["tail"])
+    assert "is an outlier" in str(relaxed)
+    assert "OCDP" in relaxed.promise.claim
+
+
+def test_a_record_that_is_no_outlier_anywhere_still_gets_an_answer() -> None:
+    """Whether there is a valid context depends on everybody; so "none" is no answer here."""
+    rows: list[Row] = [("a", "x", 5.0), *[("a", "x", 9.0), ("b", "y", 9.0)] * 10]
+    detector = DETECTORS["tail"]
+    table = small(rows, detector).table
+    assert len(pcor.matching_contexts(table, 0, detector)) == 0
+    release = pcor.release(table, 0, 1, detector=detector, guarantee="dp")
+    assert release.context.mask in table.record(0).space
+
+
+def test_neighbouring_tables_of_very_different_sizes_get_the_same_plan() -> None:
+    detector = pcor.Tail(0.1)
+    one = pa.table({"job": [0], "city": [0], "pay": [1.0]})
+    many = pa.table({"job": [0] * 5_000, "city": [0] * 5_000, "pay": list(range(5_000))})
+    plans = [
+        pcor.plan(pcor.Table(rows, LARGER).schema, 1, detector=rule, guarantee=guarantee).to_dict()
+        for guarantee, rule in (("dp", detector), ("ocdp", "lof"))
+        for rows in (one, many)
+    ]
+    assert plans[0] == plans[1]
+    assert plans[2] == plans[3]
+    assert Fraction(plans[0]["epsilon_exact"]) == 1
