@@ -25,7 +25,11 @@ from tests.neighbours import DETECTORS, Row, Small, f_neighbours, worst_ratio
 EPSILON = 1.0
 ROUNDING = 1e-9
 
-ONE_SHOT: list[pcor.Search] = [pcor.Direct(), pcor.Uniform(samples=3)]
+ONE_SHOT: list[pcor.Search] = [
+    pcor.Direct(),
+    pcor.Uniform(samples=3),
+    pcor.WidestFirst(samples=3),
+]
 FROM_A_FOUND_START: list[pcor.Search] = [
     pcor.RandomWalk(samples=2),
     pcor.DepthFirst(samples=2),

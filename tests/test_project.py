@@ -110,8 +110,8 @@ def test_every_public_name_is_documented(path: Path) -> None:
 def test_every_exported_name_exists_and_is_in_the_reference_of_the_contract() -> None:
     contract = (
         "Schema Table release matching_contexts is_outlier outliers Context audit LOF Grubbs "
-        "Histogram Estimator Direct Uniform RandomWalk DepthFirst BreadthFirst PopulationSize "
-        "Overlap Budget testing plan"
+        "Histogram Estimator Direct Uniform RandomWalk DepthFirst BreadthFirst WidestFirst "
+        "PopulationSize Overlap Tail Neighbourhood RareBin Budget testing plan"
     )
     assert set(contract.split()) <= set(pcor.__all__)
     assert all(hasattr(pcor, name) for name in pcor.__all__)

@@ -345,7 +345,7 @@ def test_shares_that_make_no_sense_are_refused(shares: Any, sentence: str) -> No
 def test_the_tries_of_a_plan_are_a_public_number() -> None:
     large = domain(30, 30)
     slow = pcor.Estimator(lambda values: values > 0)
-    assert pcor.plan(large, 1).search.describe()["tries"] == usual_tries(58) == 500_000
+    assert pcor.plan(large, 1).search.describe()["tries"] == usual_tries(58) == 2_000_000
     assert pcor.plan(large, 1, detector=slow).search.describe()["tries"] == 2000
     given = WidestFirst(tries=77, seed=3)
     assert pcor.plan(large, 1, search=given).search == given

@@ -25,7 +25,15 @@ from pcor.planning import Plan, plan
 from pcor.promise import Promise
 from pcor.release import release
 from pcor.schema import Attribute, Metric, Schema
-from pcor.search import BreadthFirst, DepthFirst, Direct, RandomWalk, Search, Uniform
+from pcor.search import (
+    BreadthFirst,
+    DepthFirst,
+    Direct,
+    RandomWalk,
+    Search,
+    Uniform,
+    WidestFirst,
+)
 from pcor.table import Table
 from pcor.utility import Overlap, Population, PopulationSize, Utility
 
@@ -62,6 +70,7 @@ __all__ = [
     "Tail",
     "Uniform",
     "Utility",
+    "WidestFirst",
     "audit",
     "demo",
     "errors",

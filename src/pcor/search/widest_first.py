@@ -23,10 +23,12 @@ from pcor.errors import NoValidContext, ParameterError
 from pcor.search.base import NONE_FOUND, Explorer, GraphSearch, Rows, check_whole
 from pcor.search.guess import Guess, Numbers
 
-# How many contexts are proposed unless somebody says otherwise: fewer where there are many values,
-# because each then takes longer to verify, and few where every verification is a refit.
-_TRIES = 500_000
-_TRIES_TIMES_VALUES = 50_000_000
+# How many contexts are proposed unless somebody says otherwise: more where the space is larger, up
+# to the time it takes, which rises with the values; few where every verification is a refit.
+_FEW_VALUES = 30
+_TRIES_OF_FEW_VALUES = 500_000
+_MOST_TRIES = 2_000_000
+_TRIES_TIMES_VALUES_SQUARED = 20_000_000_000
 _TRIES_OF_REFITS = 2_000
 
 _ROUNDS = 50  # at least so many, where tries allow
@@ -42,12 +44,14 @@ _TABU_BITS = 24
 def usual_tries(free: int, *, compiled: bool = True) -> int:
     """Return how many contexts to propose where ``free`` values may come or go: a public rule.
 
-    >>> [usual_tries(free) for free in (22, 106, 990)], usual_tries(22, compiled=False)
-    ([500000, 471698, 50505], 2000)
+    >>> [usual_tries(free) for free in (22, 60, 106, 990)], usual_tries(22, compiled=False)
+    ([500000, 2000000, 1779992, 20406], 2000)
     """
     if not compiled:
         return _TRIES_OF_REFITS
-    return min(_TRIES, max(_TRIES_OF_REFITS, _TRIES_TIMES_VALUES // max(1, free)))
+    if free <= _FEW_VALUES:
+        return _TRIES_OF_FEW_VALUES
+    return min(_MOST_TRIES, max(_TRIES_OF_REFITS, _TRIES_TIMES_VALUES_SQUARED // free**2))
 
 
 @dataclass(frozen=True)
