@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: help demo test lint types bench experiment clean
+.PHONY: help demo test lint types bench clean
 
 help:
 	@echo "make demo    set up, then release one context on synthetic data"
