@@ -12,22 +12,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 import pcor
 from pcor.planning import plan
 from pcor.soft import SoftOrder, default_steepness
+from pcor.tradeoff import Candidates, Outcome, expected
 
 RANKS = (10, 300, 2000)
-
-
-class Outcome(NamedTuple):
-    """What to expect of a release."""
-
-    validity: float
-    utility: float
 
 
 def outcome(
@@ -37,17 +30,11 @@ def outcome(
     settled = plan(table.schema, epsilon, detector=detector, guarantee="dp", steepness=steepness)
     found = table.record(record)
     order = SoftOrder(table, found, detector, table.view.cell_counts, steepness)
-    scores = order.scores.astype(float)
-    chances = np.exp(float(settled.bill.eta) * (scores - scores[0]))
-    chances /= chances.sum()
-    populations, valid = order.populations(), scores > 0
-    largest = populations[valid].max(initial=0)
+    candidates = Candidates(order.scores, order.populations() * (order.scores > 0))
+    largest = int(candidates.populations.max())
     if largest == 0:
         return Outcome(0.0, 0.0)
-    return Outcome(
-        float(chances[valid].sum()),
-        float((chances * populations)[valid].sum() / largest),
-    )
+    return expected(candidates, largest, float(settled.bill.eta), "exponential")
 
 
 def ranked(table: pcor.Table, ranks: Sequence[int]) -> Iterator[tuple[int, int | str]]:

@@ -17,8 +17,6 @@ import platform
 import random
 import statistics
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,16 +24,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from bench.__main__ import random_outliers
+from bench.__main__ import random_outliers, seconds
 from bench.naive import Naive
 from numpy.typing import NDArray
 from pyarrow import parquet
 
 import pcor
+from experiments.split import largest
 from pcor.context import Space
 from pcor.errors import NoValidContext
-from pcor.planning import plan
-from pcor.release import best_first
 from pcor.search import Explorer, WidestFirst
 from pcor.search.base import Rows
 from pcor.search.guess import Guess, Numbers
@@ -73,16 +70,6 @@ def expected(populations: NDArray[np.int64], epsilon: float) -> float:
     return float((weights * populations).sum() / weights.sum())
 
 
-def largest(table: pcor.Table, record: int) -> int:
-    """Return the population of the largest valid context, met best first."""
-    settled = plan(table.schema, 1, search="direct")
-    ordered = best_first(settled, Validity(table, table.record(record), pcor.LOF()))
-    assert ordered is not None  # noqa: S101 (population is one of the utilities that allow it)
-    while not ordered.met():
-        ordered.advance()
-    return ordered.met()[0].utility
-
-
 def refit(rows: pa.Table, table: pcor.Table, records: list[int]) -> float:
     """Return the median seconds of one naive LOF verification of random contexts."""
     naive, numbers, taken = Naive(rows, table.schema), random.Random(1), []  # noqa: S311
@@ -92,13 +79,6 @@ def refit(rows: pa.Table, table: pcor.Table, records: list[int]) -> float:
             mask = record.space.mask(numbers.getrandbits(len(record.space.free)))
             taken.append(seconds(lambda m=mask, v=record.value: naive.verify("lof", m, v)))  # type: ignore[misc]
     return statistics.median(taken)
-
-
-def seconds(action: Callable[[], object]) -> float:
-    """Return the seconds of one call."""
-    start = time.perf_counter()
-    action()
-    return time.perf_counter() - start
 
 
 def release_times(table: pcor.Table, records: list[int], unit: float) -> dict[str, float]:
@@ -122,7 +102,7 @@ def salary(folder: Path, count: int) -> dict[str, Any]:
     records = random_outliers(table, random.Random(0), count)  # noqa: S311
     pcor.release(table, records[0], 0.2, search="widest_first")  # compiled before it is timed
     unit = refit(rows, table, records)
-    best = [largest(table, record) for record in records]
+    best = [largest(Validity(table, table.record(key), pcor.LOF())) for key in records]
     found = [candidates(table, record, WidestFirst()) for record in records]
     reached = [float(f.max(initial=0)) / b for f, b in zip(found, best, strict=True)]
     return {
@@ -237,7 +217,7 @@ def ontario(folder: Path, count: int, compared: int) -> dict[str, Any]:
     }
     reached = {name: sum(len(f) > 0 for f in results) for name, results in found.items()}
     print(json.dumps(report | reached), file=sys.stderr, flush=True)
-    more = WidestFirst(tries=10 * usual_tries(schema.width - len(schema.attributes)))
+    more = WidestFirst(tries=10 * usual_tries(schema.free))
     oracle = Oracle(tries=more.tries, table=shared)
     best = []
     for place, record in enumerate(records[:compared]):

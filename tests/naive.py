@@ -269,9 +269,7 @@ def counting(region: Region, *, share: str) -> Rule:
     """Less than a share of the rows lies in the region of an outlier."""
 
     def rule(population: Sequence[float]) -> list[Answer]:
-        return [
-            Fraction(share) * len(population) - sum(region(x, value) for x in population) > 0
-            for value in population
-        ]
+        allowed = Fraction(share) * len(population)
+        return [sum(region(x, value) for x in population) < allowed for value in population]
 
     return rule

@@ -449,7 +449,7 @@ def test_a_release_for_everyone_but_the_record_says_likely(files: Files) -> None
     assert ran.json["guarantee"] == "dp"
     assert "likely" in ran.json["sentence"]
     planned = pcor_("plan", *asked)
-    assert "fewer of its people in the record's region than the share allows" in planned.out
+    assert "fewer people as unusual as the record than the share allows" in planned.out
     refused = pcor_("release", *files.request, "--guarantee", "dp", "--detector", "lof")
     assert refused.code == 2
     assert "tail, neighbourhood, rare_bin" in refused.err

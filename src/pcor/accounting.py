@@ -228,7 +228,8 @@ class Budget:
             if epsilon > self.left:
                 raise BudgetExceeded(asked=epsilon, left=self.left)
             if delta > self.delta_left:
-                raise BudgetExceeded(asked=delta, left=self.delta_left, what="delta")
+                what = "delta (pcor.Budget(total, delta=...) allows some)"
+                raise BudgetExceeded(asked=delta, left=self.delta_left, what=what)
             self.spent += epsilon
             self.delta_left -= delta
 

@@ -115,26 +115,30 @@ class Met:
     """Candidates that were met, in the order of falling utility. Private."""
 
     def __init__(self, space: Space) -> None:
-        self.runs: list[Run] = []
         self._space = space
+        self._runs: list[Run] = []
         self._indices: list[Indices] = []
 
-    def append(self, indices: Indices, utilities: NDArray[np.int64]) -> None:
+    def met(self) -> Sequence[Run]:
+        """Return the candidates met so far, by falling utility."""
+        return self._runs
+
+    def _meet(self, indices: Indices, utilities: NDArray[np.int64]) -> None:
         """Add more of them; none is better than those there."""
         self._indices.append(indices)
         values, counts = np.unique(-utilities, return_counts=True)
         for utility, count in zip((-values).tolist(), counts.tolist(), strict=True):
-            if self.runs and self.runs[-1].utility == utility:
-                self.runs[-1] = Run(utility, self.runs[-1].count + count)
+            if self._runs and self._runs[-1].utility == utility:
+                self._runs[-1] = Run(utility, self._runs[-1].count + count)
             else:
-                self.runs.append(Run(utility, count))
+                self._runs.append(Run(utility, count))
 
     def mask(self, place: int) -> int:
         """Return the context at a place in the order."""
         return self._space.mask(int(np.concatenate(self._indices)[place]))
 
     def masks(self) -> list[int]:
-        """Return all contexts, in order."""
+        """Return all contexts met so far, in order."""
         return [self._space.mask(int(i)) for i in np.concatenate(self._indices)]
 
 
@@ -146,15 +150,14 @@ def stretches(utilities: NDArray[np.int64], order: Indices) -> list[Run]:
     ]
 
 
-class BestFirst:
+class BestFirst(Met):
     """The valid contexts of a record, best first; ``ordered.Candidates``."""
 
     def __init__(self, validity: Validity, weights: NDArray[np.int64]) -> None:
         self._validity = validity
         self._weights = weights
         self._descent = Descent(validity.record, validity.table.view, weights)
-        self._space = self._descent.space
-        self._met = Met(self._space)
+        super().__init__(self._descent.space)
         self._visited: list[Indices] = []
         self._utilities = np.zeros(0, dtype=np.int64)  # of all contexts, once they are sorted
         self._sorted: Indices | None = None  # the contexts left, best first
@@ -167,10 +170,6 @@ class BestFirst:
     def finished(self) -> bool:
         """Whether every context was visited."""
         return self._descent.finished if self._sorted is None else len(self._sorted) == 0
-
-    def met(self) -> Sequence[Run]:
-        """Return the valid contexts met so far, by falling utility."""
-        return self._met.runs
 
     def remaining(self) -> Sequence[Run]:
         """Return bounds on the contexts not visited yet, valid or not."""
@@ -190,16 +189,8 @@ class BestFirst:
             indices, utilities = self._descent.visit(self._step)
             self._visited.append(indices)
         valid = self._verdicts_on(indices)
-        self._met.append(indices[valid], utilities[valid])
+        self._meet(indices[valid], utilities[valid])
         self._step = min(2 * self._step, LARGEST_STEP)
-
-    def mask(self, place: int) -> int:
-        """Return the context at a place in the order."""
-        return self._met.mask(place)
-
-    def masks(self) -> list[int]:
-        """Return all contexts met so far, in order."""
-        return self._met.masks()
 
     def _verdicts_on(self, indices: Indices) -> NDArray[np.bool_]:
         """Judge contexts, one by one or with the whole block where many of it are asked for."""

@@ -56,11 +56,13 @@ class Release:
 
     def __str__(self) -> str:
         metric = self.plan.schema.metric.column
-        certainly = "is" if self.promise.guarantee == "ocdp" else "is likely, not certainly,"
-        sentence = (
-            f"Record {self.record} {certainly} an outlier by {metric} ({self.plan.detector.name}) "
-            f"among rows where {self.context}."
-        )
+        by = f"an outlier by {metric} ({self.plan.detector.name})"
+        sentence = f"Record {self.record} is {by} among rows where {self.context}."
+        if self.promise.guarantee == "dp":
+            sentence = (
+                f"If record {self.record} is {by} anywhere, then likely, not certainly, among rows "
+                f"where {self.context}."
+            )
         return sentence if self.private else f"{sentence} [{NOT_PRIVATE}]"
 
     def __repr__(self) -> str:

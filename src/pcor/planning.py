@@ -71,7 +71,7 @@ class Plan:
     @property
     def space(self) -> int:
         """How many contexts contain a given record's values."""
-        return 1 << (self.schema.width - len(self.schema.attributes))
+        return 1 << self.schema.free
 
     def estimate(self, rows: int) -> Estimate | None:
         """Return how long it may take on a table of so many rows, timed on made-up numbers.
@@ -79,13 +79,13 @@ class Plan:
         ``None`` for a compiled detector, which takes microseconds a context. A search that is
         steered to large populations can take longer for each context than an average one does.
         """
-        free = self.schema.width - len(self.schema.attributes)
-        return estimate(
-            self.detector, self.schema, rows, verifications=self.search.verifications(free)
-        )
+        judged = self.search.verifications(self.schema.free)
+        return estimate(self.detector, self.schema, rows, verifications=judged)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as public parameters."""
+        wanted = self.needed()
+        pure = {} if wanted is None else {"steepness": self.steepness, "needed": wanted.to_dict()}
         return {
             "dataset": self.schema.name,
             "metric": self.schema.metric.column,
@@ -98,7 +98,7 @@ class Plan:
             "selection": self.selection,
             "accounting": self.bill.accounting,
             "guarantee": self.guarantee,
-            **self._pure(),
+            **pure,
             "epsilon": float(self.bill.epsilon),
             "epsilon_exact": plain(self.bill.epsilon),
             "delta": float(self.promise.delta),
@@ -113,8 +113,9 @@ class Plan:
             f"{number}. {step.what}: {step.priced}"
             for number, step in enumerate(self.bill.steps, start=1)
         ]
-        total = f"total {self.bill.total} ({self.bill.accounting} accounting)"
-        return "\n".join([*lines, total]) + self._likely()
+        wanted = self.needed()
+        lines.append(f"total {self.bill.total} ({self.bill.accounting} accounting)")
+        return "\n".join(lines if wanted is None else [*lines, str(wanted)])
 
     def __str__(self) -> str:
         return (
@@ -124,14 +125,6 @@ class Plan:
             f"utility {describe_utility(self.utility)['name']}, selection {self.selection}.\n"
             f"{self.explain()}"
         )
-
-    def _pure(self) -> dict[str, Any]:
-        wanted = self.needed()
-        return {} if wanted is None else {"steepness": self.steepness, "needed": wanted.to_dict()}
-
-    def _likely(self) -> str:
-        wanted = self.needed()
-        return "" if wanted is None else f"\n{wanted}"
 
 
 def plan(

@@ -86,8 +86,9 @@ class Promise:
         if self.guarantee == "dp":
             return (
                 "The record is likely, not certainly, an outlier in the context, provided that it "
-                "stands out somewhere by the margin that the plan states; whether it is one could "
-                "tell of one person, so nobody is told."
+                "stands out somewhere by the margin that the plan states. Whether it does could "
+                "tell of one person, so nobody is told: a record that is no outlier anywhere gets "
+                "a context too."
             )
         return "The record is an outlier in the context by the stated detector."
 
@@ -109,12 +110,15 @@ class Promise:
         """What is protected, in two sentences."""
         relaxed = "" if self.guarantee == "dp" else "Relaxed guarantee, "
         also = "" if self.delta == 0 else f" and delta = {plain(self.delta)}"
-        what, slack = "no answer's chance differs", ""
-        if self.delta > 0:
-            what, slack = "the chance of no set of answers differs", f", and {plain(self.delta)}"
+        bound = (
+            f"no answer's chance differs by more than a factor exp({plain(self.epsilon)})"
+            if self.delta == 0
+            else f"no set of answers is more than exp({plain(self.epsilon)}) times as likely on "
+            f"one as on the other, plus {plain(self.delta)}"
+        )
         return (
             f"{relaxed}{self.definition}, with epsilon = {plain(self.epsilon)}{also}. Between "
-            f"{self.neighbours}, {what} by more than a factor exp({plain(self.epsilon)}){slack}."
+            f"{self.neighbours}, {bound}."
         )
 
     def __str__(self) -> str:

@@ -238,6 +238,11 @@ class Schema:
         return self.offsets[-1] + len(self.attributes[-1].values)
 
     @property
+    def free(self) -> int:
+        """How many values a context of a given record may have or lack: 2^free such contexts."""
+        return self.width - len(self.attributes)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The columns that a table must have."""
         named = (self.metric.column, *(a.name for a in self.attributes))

@@ -39,7 +39,7 @@ _MARGIN_TO_PEOPLE = 4
 LARGEST_FACTOR = 1 << 30
 
 
-class SoftOrder:
+class SoftOrder(Met):
     """All contexts of a record by falling soft score; ``ordered.Candidates``.
 
     Where the space can be listed, all scores are computed and sorted. Where it cannot, contexts are
@@ -66,7 +66,7 @@ class SoftOrder:
         self._view, self._detector, self._steepness = view, detector, steepness
         self._region = detector.region_counts(view, record.value)
         self._descent = Descent(record, view, weights)
-        self._met = Met(self._descent.space)
+        super().__init__(self._descent.space)
         self._step = FIRST_STEP
         # Those visited that have to wait: where the space is listed, all of them from the start.
         self._waiting: Numbers = np.zeros(0, dtype=np.int64)
@@ -85,10 +85,6 @@ class SoftOrder:
     @property
     def _nothing_unvisited(self) -> bool:
         return self._listed or self._descent.finished
-
-    def met(self) -> Sequence[Run]:
-        """Return the contexts met so far, by falling score."""
-        return self._met.runs
 
     def remaining(self) -> Sequence[Run]:
         """Return bounds on all others: those that wait, and those not visited."""
@@ -110,17 +106,9 @@ class SoftOrder:
         if not self._nothing_unvisited:
             ceiling = self._descent.ceiling * self._detector.share_exact.denominator
             ready = int(np.count_nonzero(self._scores >= ceiling))
-        self._met.append(self._waiting[:ready], self._scores[:ready])
+        self._meet(self._waiting[:ready], self._scores[:ready])
         self._waiting, self._scores = self._waiting[ready:], self._scores[ready:]
         self._step = min(2 * self._step, LARGEST_STEP)
-
-    def mask(self, place: int) -> int:
-        """Return the context at a place in the order."""
-        return self._met.mask(place)
-
-    def masks(self) -> list[int]:
-        """Return all contexts met so far, in order."""
-        return self._met.masks()
 
     @property
     def scores(self) -> Numbers:
@@ -196,9 +184,9 @@ class Needed:
     def __str__(self) -> str:
         return (
             f"If some context has at least {self.people:,} people beyond the minimal population"
-            f"{self.of_utility}, and at least {self.margin:,} fewer of its people in the record's "
-            "region than the share allows, then the context drawn is a valid one with a chance of "
-            f"at least {plain(self.chance)}."
+            f"{self.of_utility}, and at least {self.margin:,} fewer people as unusual as the "
+            "record than the share allows, then the context drawn is a valid one with a chance of at "
+            f"least {plain(self.chance)}."
         )
 
 

@@ -83,7 +83,7 @@ def estimate(
     if detector.has_kernel:
         return None
     if verifications is None:
-        every = 1 << (schema.width - len(schema.attributes))
+        every = 1 << schema.free
         verifications = every, every
     population = max(1, round(rows * average_share(schema)))
     return Estimate(verifications, population, seconds_each(detector, population))

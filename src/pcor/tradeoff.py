@@ -165,7 +165,7 @@ def tradeoff(
 
 def check_space(schema: Schema) -> None:
     """Refuse a space in which the largest valid context cannot be found for comparison."""
-    size = 1 << (schema.width - len(schema.attributes))
+    size = 1 << schema.free
     if size > ENUMERATION_LIMIT:
         raise TooLarge(
             f"the trade-off compares with the largest valid context, and a record has "
@@ -179,13 +179,13 @@ def random_outliers(
 ) -> list[int | str]:
     """Return records, each an outlier in some random context; fewer where there are few."""
     numbers = random.Random(seed)  # noqa: S311 (which records to look at)
-    found: dict[int | str, None] = {}
+    found: list[int | str] = []
     for _ in range(20 * count):
         bits = numbers.getrandbits(table.schema.width)
         if all(bits & own for own in table.schema.attribute_masks):
             flagged = outliers(table, Context.from_mask(table.schema, bits), detector)
             new = [key for key in flagged if key not in found]
-            found |= {numbers.choice(new): None} if new else {}
+            found += [numbers.choice(new)] if new else []
         if len(found) == count:
             break
     if not found:
@@ -193,7 +193,7 @@ def random_outliers(
             "no outlier was found in random contexts of this table; try another detector or other "
             "settings"
         )
-    return list(found)
+    return found
 
 
 class Outcome(NamedTuple):
@@ -207,8 +207,7 @@ class Candidates(NamedTuple):
     """What the final draw is among, by falling score. Private."""
 
     scores: Numbers
-    populations: Numbers
-    valid: NDArray[np.bool_]
+    populations: Numbers  # 0 where the context is not valid
 
 
 def _outcomes(
@@ -231,16 +230,16 @@ def _candidates(
 ) -> Candidates:
     """Run a search. Nothing found is no candidates."""
     if isinstance(settled.search, Direct):
-        order = best_first(settled, validity) if settled.steepness is not None else None
-        if not isinstance(order, SoftOrder):
-            return valid
-        return Candidates(order.scores, order.populations(), order.scores > 0)
+        order = best_first(settled, validity)
+        if isinstance(order, SoftOrder):
+            return Candidates(order.scores, order.populations() * (order.scores > 0))
+        return valid
     try:
         _, listed = explore(settled, validity, chooser)
     except NoValidContext:
         listed = []
     scores = np.sort(np.array(listed, dtype=np.int64))[::-1]
-    return Candidates(scores, scores, np.ones(len(scores), dtype=bool))
+    return Candidates(scores, scores)
 
 
 def _best(validity: Validity, eta: float) -> Candidates:
@@ -258,20 +257,19 @@ def _best(validity: Validity, eta: float) -> Candidates:
     if not met:
         raise NoValidContext("one of the records has no valid context at all; give outliers only")
     scores = np.repeat([run.utility for run in met], [run.count for run in met])
-    return Candidates(scores, scores, np.ones(len(scores), dtype=bool))
+    return Candidates(scores, scores)
 
 
 def expected(candidates: Candidates, largest: int, eta: float, mechanism: str) -> Outcome:
     """Return what the final draw gives on average."""
-    scores, populations, valid = candidates
-    if len(scores) == 0:
+    if len(candidates.scores) == 0:
         return Outcome(0.0, 0.0)
-    depth = eta * (scores[0] - scores)
-    kept = int(np.searchsorted(depth, _DEEPEST, side="right"))
-    shares = populations[:kept] / largest
-    groups: Floats = np.array([np.ones(kept), depth[:kept], shares * valid[:kept], valid[:kept]])
-    if kept > _BINS:
-        place = (depth[:kept] * (_BINS / _DEEPEST)).astype(np.int64)
+    depth = eta * (candidates.scores[0] - candidates.scores)
+    depth = depth[: np.searchsorted(depth, _DEEPEST, side="right")]
+    shares = candidates.populations[: len(depth)] / largest
+    groups: Floats = np.array([np.ones(len(depth)), depth, shares, shares > 0])
+    if len(depth) > _BINS:
+        place = (depth * (_BINS / _DEEPEST)).astype(np.int64)
         groups = np.array([np.bincount(place, column) for column in groups])
         groups = groups[:, groups[0] > 0]
         groups[1] /= groups[0]

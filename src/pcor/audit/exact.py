@@ -50,7 +50,7 @@ def exact_distribution(
         epsilon: the total cost.
         limit: the most paths of decisions to replay.
         **options: the options of ``pcor.release``: detector, search, utility, samples, start,
-            accounting, selection.
+            accounting, selection, guarantee, delta, steepness.
     """
     logs = exact_log_chances(table, record, epsilon, limit=limit, **options)
     if set(logs) == {None}:

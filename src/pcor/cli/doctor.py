@@ -17,7 +17,7 @@ from pcor.cli.output import guarded, say, say_json
 from pcor.detectors import detector_factory, detector_names
 from pcor.selection import SystemChooser
 
-NEEDED = ("numpy", "scipy", "opendp", "narwhals", "pyarrow", "typer", "rich")
+NEEDED = ("numpy", "scipy", "numba", "opendp", "narwhals", "pyarrow", "typer", "rich")
 OPTIONAL = ("pandas", "polars", "duckdb", "scikit-learn", "pyod", "altair", "vl-convert-python")
 
 

@@ -25,7 +25,7 @@ DetectorName = Annotated[
     typer.Option(
         "--detector",
         help="lof, grubbs, histogram, tail, neighbourhood or rare_bin; settings after a colon: "
-        "lof:k=10,threshold=2.0.",
+        "lof:k=10,threshold=2.0, neighbourhood:radius=500, 'rare_bin:edges=0|1000|5000'.",
     ),
 ]
 SearchName = Annotated[

@@ -84,6 +84,12 @@ def plan(
         return
     say(f"A release for record {record} would do this; no row was looked at.\n")
     say(f"{settled}\n\n{settled.promise}")
+    wanted = settled.needed()
+    if rows is not None and wanted is not None and wanted.people > rows:
+        say(
+            f"\nA table of {rows:,} rows has no such context. Take a larger epsilon or a smaller "
+            "--steepness, or --guarantee ocdp."
+        )
     if rows is not None:
         say(f"\nTime: {expected or 'microseconds for each context; this detector is compiled'}.")
 

@@ -90,6 +90,7 @@ def tradeoff(
         points += _points(table, counting, [PURE], costs, count, seed)
     except NoValidContext:
         tell(f"note: guarantee dp is left out: no outlier by {counting.name} was found")
+    note = SYNTHETIC if file is None else OWNER_ONLY
     content = {
         **({} if file is None else {"owner_only": OWNER_ONLY}),
         "private": False,
@@ -99,12 +100,12 @@ def tradeoff(
         "points": [point.to_dict() for point in points],
     }
     if out is not None:
-        _write(out, points, content, owner=file is not None)
-        tell(f"{'' if file is None else OWNER_ONLY + ' '}Written to {out}")
+        _write(out, points, content, note)
+        tell(f"{note} Written to {out}")
     if as_json:
         say_json(content)
         return
-    say(SYNTHETIC if file is None else OWNER_ONLY)
+    say(note)
     say(_text(points))
 
 
@@ -150,13 +151,13 @@ def _check_charts(out: Path) -> None:
         ) from None
 
 
-def _write(out: Path, points: Sequence[Point], content: dict[str, Any], *, owner: bool) -> None:
+def _write(out: Path, points: Sequence[Point], content: dict[str, Any], note: str) -> None:
     if out.suffix.lower() == ".json":
         write_text(out, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
         return
     from pcor.charts import save_chart, tradeoff_chart
 
-    save_chart(tradeoff_chart(points, OWNER_ONLY if owner else SYNTHETIC), out)
+    save_chart(tradeoff_chart(points, note), out)
 
 
 def _text(points: Sequence[Point]) -> str:
@@ -182,9 +183,8 @@ def _text(points: Sequence[Point]) -> str:
 def _rows(points: Sequence[Point], field: str) -> list[str]:
     """Lay out one number for each line and epsilon."""
     costs = sorted({point.epsilon for point in points})
-    wide = max(len(name) for name in ("epsilon", *(point.line for point in points)))
-    cells: dict[str, list[str]] = {"epsilon": [f"{cost:7g}" for cost in costs]}
-    for point in sorted(points, key=lambda point: point.epsilon):
-        cells.setdefault(point.line, []).append(f"{getattr(point, field):7.3f}")
-    order = dict.fromkeys(["epsilon", *(point.line for point in points)])
-    return [f"  {name:{wide}}  {' '.join(cells[name])}" for name in order]
+    rows = {"epsilon": [f"{cost:7g}" for cost in costs]}
+    for point in points:  # line by line, epsilon rises
+        rows.setdefault(point.line, []).append(f"{getattr(point, field):7.3f}")
+    wide = max(map(len, rows))
+    return [f"  {name:{wide}}  {' '.join(cells)}" for name, cells in rows.items()]

@@ -81,11 +81,6 @@ class CountDetector(Detector):
         """Compare every region with the share."""
         return self._few(counts.sum(), self.region_totals(values, counts))
 
-    def verdict(self, values: Values, counts: Counts, place: int) -> bool:
-        """Count one region only."""
-        inside = self.in_region(values, float(values[place]))
-        return bool(self._few(counts.sum(), counts[inside].sum()))
-
     def batch(
         self, view: View, value: float, masks: Words, moments: Moments | None = None
     ) -> Verdicts:

@@ -57,7 +57,13 @@ def _built(name: str, factory: Callable[..., Detector], settings: dict[str, Any]
     try:
         return factory(**settings)
     except TypeError:
-        allowed = ", ".join(inspect.signature(factory).parameters)
+        parameters = inspect.signature(factory).parameters
+        allowed = ", ".join(parameters)
+        needed = [p for p in parameters.values() if p.default is p.empty and p.name not in settings]
+        if needed:
+            raise ParameterError(
+                f"detector {name!r} needs {needed[0].name}: write {name}:{needed[0].name}=..."
+            ) from None
         raise ParameterError(
             f"detector {name!r} does not take these settings; it has: {allowed}"
         ) from None

@@ -51,7 +51,7 @@ def get_search(
         search = replace(search, samples=samples)
     if start is not None and isinstance(search, GraphSearch):
         search = replace(search, start=start)
-    free = schema.width - len(schema.attributes)
+    free = schema.free
     if isinstance(search, Direct):
         search.check(1 << free)
     return search.settled(free, compiled=compiled) if isinstance(search, WidestFirst) else search
@@ -61,7 +61,7 @@ def _named(name: str, schema: Schema, *, compiled: bool, sampling: bool) -> Sear
     if name == "auto":
         # Whoever gives samples or a start wants a search that has them.
         limit = AUTO_LIMIT if compiled else AUTO_LIMIT_OF_REFITS
-        small = 1 << (schema.width - len(schema.attributes)) <= limit
+        small = 1 << schema.free <= limit
         return Direct() if small and not sampling else WidestFirst()
     if name not in SEARCHES:
         raise UnknownName("search", name, ["auto", *SEARCHES])
