@@ -397,9 +397,16 @@ def test_settings_out_of_range_are_refused(
         kind(**settings_)
 
 
-@pytest.mark.parametrize("name", ["neighbourhood", "rare_bin", "tail:radius=3"])
-def test_a_setting_that_is_missing_or_foreign_is_named(name: str) -> None:
-    with pytest.raises(ParameterError, match=r"does not take these settings; it has: .*share"):
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("neighbourhood", "'neighbourhood' needs radius: write neighbourhood:radius=..."),
+        ("rare_bin", "'rare_bin' needs edges: write rare_bin:edges=..."),
+        ("tail:radius=3", "does not take these settings; it has: share"),
+    ],
+)
+def test_a_setting_that_is_missing_or_foreign_is_named(name: str, sentence: str) -> None:
+    with pytest.raises(ParameterError, match=sentence):
         get_detector(name)
 
 

@@ -870,10 +870,16 @@ def test_a_registered_detector_is_known_by_name() -> None:
 
 
 @pytest.mark.usefixtures("no_registered_detectors")
-@pytest.mark.parametrize("name", ["over", "over:limit=3,q=1"])
-def test_a_registered_detector_without_its_settings_is_refused(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("over", "'over' needs limit: write over:limit="),
+        ("over:limit=3,q=1", "'over' does not take these settings"),
+    ],
+)
+def test_a_registered_detector_without_its_settings_is_refused(name: str, sentence: str) -> None:
     register_detector("over", Above)
-    with pytest.raises(ParameterError, match="'over' does not take these settings"):
+    with pytest.raises(ParameterError, match=sentence):
         get_detector(name)
 
 

@@ -185,8 +185,8 @@ class Needed:
         return (
             f"If some context has at least {self.people:,} people beyond the minimal population"
             f"{self.of_utility}, and at least {self.margin:,} fewer people as unusual as the "
-            "record than the share allows, then the context drawn is a valid one with a chance of at "
-            f"least {plain(self.chance)}."
+            "record than the share allows, then the context drawn is a valid one with a chance of "
+            f"at least {plain(self.chance)}."
         )
 
 

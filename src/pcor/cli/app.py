@@ -52,8 +52,9 @@ app = typer.Typer(
     help="""Explain why a record is an outlier without giving away everybody else.
 
 PCOR releases a context, such as "job is Librarian; any employer", in which the record really is an
-outlier, drawn so that it tells little about the other people in it. The guarantee is a relaxed one
-(OCDP) and does not cover everybody: each release says in full what it promises.
+outlier, drawn so that it tells little about the other people in it. The usual guarantee is a
+relaxed one (OCDP) and does not cover everybody; --guarantee dp covers everyone but the record.
+Each release says in full what it promises.
 
 Try: pcor demo
 
