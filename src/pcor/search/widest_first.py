@@ -36,8 +36,8 @@ _LARGEST_ROUND = 2048
 _PATIENCE = 3  # rounds without success until a climber starts anew
 _ENOUGH = 64  # valid contexts to begin the climbs with
 _SEEDING = 4  # one try in four goes to finding them; more only while there is none
-_REMEMBERED = 4096  # where new climbs may begin
-_RIVALS = 4  # of which each climber takes the widest
+_REMEMBERED = 64  # where new climbs may begin: the latest tops
+_RIVALS = 16  # of which each climber takes the widest
 _TABU_BITS = 24
 
 
