@@ -58,12 +58,17 @@ def load() -> tuple[str, pa.Table, pcor.Schema]:
     """Return the 51,000-row table of PCOR_DATA, or the demo's, without an id."""
     folder = os.environ.get("PCOR_DATA")
     if not folder:
-        rows = pcor.demo.salaries().drop_columns(["employee"])
-        declared = pcor.demo.salary_schema().to_dict()
-        del declared["dataset"]["id"]
-        return "demo salaries", rows, pcor.Schema.from_dict(declared)
+        return "demo salaries", *demo()
     path = Path(folder) / "salary_51k.parquet"
     return "salary_51k", parquet.read_table(path), pcor.Schema.from_file(path.with_suffix(".toml"))
+
+
+def demo() -> tuple[pa.Table, pcor.Schema]:
+    """Return the demo's salaries with row numbers as keys."""
+    rows = pcor.demo.salaries().drop_columns(["employee"])
+    declared = pcor.demo.salary_schema().to_dict()
+    del declared["dataset"]["id"]
+    return rows, pcor.Schema.from_dict(declared)
 
 
 def random_outliers(table: pcor.Table, numbers: random.Random, count: int) -> list[int]:

@@ -50,7 +50,7 @@ def ranked(table: pcor.Table, ranks: Sequence[int]) -> Iterator[tuple[int, int |
 def table_of(name: str) -> pcor.Table:
     """Return the demo table or a real one."""
     if name == "demo":
-        return pcor.Table(pcor.demo.salaries(), pcor.demo.salary_schema())
+        return pcor.demo.salary_table()
     path = Path(os.environ["PCOR_DATA"]) / f"{name}.parquet"
     return pcor.Table(path, pcor.Schema.from_file(path.with_suffix(".toml")))
 

@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from bench.__main__ import random_outliers
-from bench.naive import Naive
 from pyarrow import parquet
 
 import pcor
 from experiments.split import largest
+from experiments.widest_first import refit
 from pcor.planning import plan
 from pcor.release import draw
 from pcor.search.base import GraphSearch
@@ -93,18 +93,6 @@ def measure(record: int, table: pcor.Table) -> Measured:
     return Measured(utility, seconds)
 
 
-def refit_seconds(rows: Any, schema: pcor.Schema, table: pcor.Table, record: int) -> float:
-    """Return the median time of one naive verification of a random context."""
-    naive, queried, numbers = Naive(rows, schema), table.record(record), random.Random(1)  # noqa: S311
-    times = []
-    for _ in range(20):
-        mask = queried.space.mask(numbers.randrange(queried.space.size))
-        begun = time.perf_counter()
-        naive.verify("lof", mask, queried.value)
-        times.append(time.perf_counter() - begun)
-    return statistics.median(times)
-
-
 def main() -> None:
     """Print one table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -116,10 +104,10 @@ def main() -> None:
     records = random_outliers(table, random.Random(0), count)  # noqa: S311 (which records)
     with ProcessPoolExecutor(2) as pool:
         found = list(pool.map(partial(measure, table=table), records, chunksize=1))
-    refit = refit_seconds(rows, schema, table, records[0])
+    unit = refit(rows, table, records)
     utility = np.array([one.utility for one in found])
     seconds = np.array([one.seconds for one in found])
-    print(f"{TABLE}, {count} random LOF outliers, {DRAWS} draws each, a refit {refit * 1e3:.1f} ms")
+    print(f"{TABLE}, {count} random LOF outliers, {DRAWS} draws each, a refit {unit * 1e3:.1f} ms")
     print("| search | " + " | ".join(f"epsilon {e}" for e in EPSILONS) + " | refits, median |")
     print("| --- |" + " --- |" * (len(EPSILONS) + 1))
     for number, name in enumerate(LINES):
@@ -128,7 +116,7 @@ def main() -> None:
             values = utility[:, number, column]
             half = 1.645 * values.std(ddof=1) / len(values) ** 0.5  # 90 %, normal approximation
             cells.append(f"{values.mean():.4f} ± {half:.4f}")
-        taken = np.median(seconds[:, number, 0]) / refit
+        taken = np.median(seconds[:, number, 0]) / unit
         print(f"| {name} | " + " | ".join(cells) + f" | {taken:.1f} |")
 
 

@@ -16,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 import numpy as np
-from bench.__main__ import random_outliers
+from bench.__main__ import demo, random_outliers
 
 import pcor
 from pcor.best_first import BestFirst
@@ -31,14 +31,6 @@ SETTINGS = [
     for samples in (20, 50, 100)
     for epsilon in ("0.05", "0.2", "1")
 ]
-
-
-def demo_table() -> pcor.Table:
-    """Return the demo salaries with row numbers as keys."""
-    rows = pcor.demo.salaries().drop_columns(["employee"])
-    declared = pcor.demo.salary_schema().to_dict()
-    del declared["dataset"]["id"]
-    return pcor.Table(rows, pcor.Schema.from_dict(declared))
 
 
 def largest(validity: Validity) -> int:
@@ -71,7 +63,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=200)
     count = parser.parse_args().records
-    table = demo_table()
+    table = pcor.Table(*demo())
     records = random_outliers(table, random.Random(5), count)  # noqa: S311 (which records)
     with ProcessPoolExecutor(2) as pool:
         found = np.array(list(pool.map(partial(utilities, table=table), records, chunksize=5)))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 Uniform = Callable[[int], int]
 
 # Just below log2(e) = 1.442695..., by far more than float64 rounds.
-_LOG2_E = 1.4426
+_LOG2_E = Fraction(14426, 10000)
 
 # No proposal is rarer than 2 to minus this. A bound on numbers, not on chances.
 _MOST_HALVINGS = 128
@@ -74,7 +74,7 @@ def pick_success(short: NDArray[np.int64], eta: Fraction, uniform: Uniform) -> i
 
 def _halvings(short: NDArray[np.int64], eta: Fraction, most: int) -> NDArray[np.int64]:
     """Return whole numbers h with 2^-h >= exp(-eta * short), as large as is cheap to say."""
-    slope = float(eta) * _LOG2_E
+    slope = float(eta) * float(_LOG2_E)
     halvings: NDArray[np.int64] = (np.minimum(short, most / slope) * slope).astype(np.int64)
     return halvings
 
@@ -109,7 +109,7 @@ def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     """
     if x == 0:
         return 1 << bits, 1 << bits
-    if x * Fraction(14426, 10000) > bits:  # log2(e) > 1.4426: below one unit
+    if x * _LOG2_E > bits:  # below one unit
         return 0, 1
     digits = bits * 30103 // 100000 + 12
     with localcontext(Context(prec=digits, Emin=-(10**9), Emax=10**9)):

@@ -32,11 +32,6 @@ BLOCK_BITS = 14
 Progress = Callable[[int, int], None]
 AnyContext = Context | str | Mapping[str, Iterable[Value]]
 
-# Each byte with its bits in reverse order.
-_MIRRORED = np.packbits(
-    np.unpackbits(np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1), axis=1, bitorder="little"
-)[:, 0]
-
 
 class Block(NamedTuple):
     """The contexts of index ``first`` on: which are valid, and how many rows each covers."""
@@ -108,7 +103,10 @@ class MatchingContexts:
             edge = np.partition(self.populations, -count)[-count] if count else np.inf
             kept = np.flatnonzero(self.populations >= edge)
         # As text the first value comes first: the lowest bit has to weigh most.
-        as_text = _MIRRORED[self.masks[kept].astype("<u8").view(np.uint8)].view(">u8")
+        bits = np.unpackbits(
+            self.masks[kept].astype("<u8").view(np.uint8), axis=1, bitorder="little"
+        )
+        as_text = np.packbits(bits, axis=1).view(">u8")
         order = np.lexsort((*as_text.T[::-1].astype(np.uint64), -self.populations[kept]))
         first = kept[order[:count]]
         return MatchingContexts(self.table, self.masks[first], self.populations[first])

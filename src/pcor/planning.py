@@ -14,7 +14,7 @@ from typing import Any
 from pcor.accounting import Bill, bill, exact, soft_bill
 from pcor.context import Context
 from pcor.detectors import CountDetector, Detector, get_detector
-from pcor.errors import ParameterError, UnknownName, counted, plain
+from pcor.errors import ParameterError, UnknownName, check_whole, counted, plain
 from pcor.promise import GUARANTEES, Promise
 from pcor.schema import Schema
 from pcor.search import Direct, Search, get_search
@@ -231,8 +231,7 @@ def _check_pure(
 
 def _steepness(given: int | None, detector: CountDetector) -> int:
     steepness = default_steepness(detector) if given is None else given
-    if not isinstance(steepness, int) or isinstance(steepness, bool) or steepness < 1:
-        raise ParameterError("steepness must be a whole number of at least 1")
+    check_whole("steepness", steepness)
     if steepness * detector.share_exact.denominator > LARGEST_FACTOR:
         raise ParameterError(
             f"detector {detector.name!r}: a share of {detector.share_exact} with steepness "

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from pcor.detectors import Detector
-from pcor.errors import ParameterError, counted, others_code
+from pcor.errors import check_whole, counted, others_code
 from pcor.schema import Schema
 from pcor.view import View
 
@@ -78,8 +78,7 @@ def estimate(
         verifications: how many contexts are judged, with luck and at most; by default all that a
             record has.
     """
-    if not isinstance(rows, int) or isinstance(rows, bool) or not 1 <= rows <= MOST_ROWS:
-        raise ParameterError(f"rows must be a whole number from 1 to {MOST_ROWS:,}")
+    check_whole("rows", rows, MOST_ROWS)
     if detector.has_kernel:
         return None
     if verifications is None:

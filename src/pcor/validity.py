@@ -74,16 +74,18 @@ class Validity:
         if inside:
             view, words, moments = self.view, self.table.words(inside), None
             if around is not None:
-                view = view.near(self.table.words([around])[0])
-                moments = self._moments(view, around, inside, words)
+                middle = self.table.words([around])[0]
+                view = view.near(middle)
+                places = [(around ^ mask).bit_length() - 1 for mask in inside]
+                moments = self._moments(view, middle, places, words)
             verdicts = self.judge(view, words, moments)
             self._known.update(zip(inside, verdicts.tolist(), strict=True))
         return np.array([self._known[mask] for mask in masks], dtype=bool)
 
     def _moments(
-        self, view: View, around: int, masks: Sequence[int], words: Words
+        self, view: View, middle: Words, places: Sequence[int], words: Words
     ) -> NDArray[np.float64] | None:
-        """Return the moments of neighbours of a context from one pass over the cells.
+        """Return the moments of the neighbours that differ in these places, from one pass.
 
         Each differs from the whole's by what one value adds or drops. Where the detector says that
         rounding would show, they are summed anew.
@@ -91,9 +93,8 @@ class Validity:
         if not self.detector.has_kernel or self.detector.reach is not None:
             return None
         weights = self.cell_moments[:, view.cells]
-        middle = self.table.words([around])[0]
         whole, all_of_them = view.neighbour_moments(middle, weights, self.table.schema.width)
-        moments = all_of_them[:, [(around ^ mask).bit_length() - 1 for mask in masks]]
+        moments = all_of_them[:, places]
         with others_code(f"the detector {self.detector.name!r}"):
             lost = self.detector.lost_digits(moments, whole)
         moments[:, lost] = view.several_totals(words[lost], weights)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pcor.errors import ParameterError
+from pcor.errors import ParameterError, check_whole
 from pcor.view import View, Words
 
 # More rows than this are beyond what whole numbers of 64 bits are multiplied with here.
@@ -45,11 +45,7 @@ class Detector:
     min_population: int = 21
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.min_population, int) and not isinstance(self.min_population, bool)
-        if not whole or not 1 <= self.min_population <= LARGEST_POPULATION:
-            raise ParameterError(
-                f"min_population must be a whole number from 1 to {LARGEST_POPULATION:,}"
-            )
+        check_whole("min_population", self.min_population, LARGEST_POPULATION)
 
     @property
     def reach(self) -> int | None:

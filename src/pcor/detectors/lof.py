@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts, check_positive
-from pcor.errors import ParameterError, UnknownName
+from pcor.errors import UnknownName, check_whole
 from pcor.parallel import in_slices
 from pcor.view import View, Words
 
@@ -50,8 +50,7 @@ class LOF(Detector):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.k, int) or isinstance(self.k, bool) or self.k < 1:
-            raise ParameterError("k must be a whole number of at least 1")
+        check_whole("k", self.k)
         check_positive("threshold", self.threshold)
         if self.ties not in TIES:
             raise UnknownName("tie rule", self.ties, TIES)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pcor.choosing import Chooser
 from pcor.context import Context, Space, unpack
 from pcor.enumeration import blocks
-from pcor.errors import NoValidContext, ParameterError, StartError
+from pcor.errors import NoValidContext, ParameterError, StartError, check_whole
 from pcor.validity import Validity
 
 # Contexts of a record's space, many at once: one row each, one column per free value.
@@ -128,12 +128,6 @@ class Explorer:
                 "start out to have one found"
             )
         return self.start
-
-
-def check_whole(what: str, number: object) -> None:
-    """Refuse a parameter that is not a whole number of at least 1."""
-    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise ParameterError(f"{what} must be a whole number of at least 1")
 
 
 @dataclass(frozen=True)

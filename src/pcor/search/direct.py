@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pcor.enumeration import ENUMERATION_LIMIT
-from pcor.errors import NOTHING, NoValidContext, ParameterError, TooLarge, counted
+from pcor.errors import NOTHING, NoValidContext, TooLarge, check_whole, counted
 from pcor.search.base import Explorer, Search
 
 # Contexts are numbered by 64-bit integers, whatever the limit.
@@ -29,8 +29,7 @@ class Direct(Search):
     limit: int = ENUMERATION_LIMIT
 
     def __post_init__(self) -> None:
-        if not isinstance(self.limit, int) or isinstance(self.limit, bool) or self.limit < 1:
-            raise ParameterError("limit must be a whole number of at least 1")
+        check_whole("limit", self.limit)
 
     def check(self, size: int) -> None:
         """Refuse a space that is too large; its size is public."""

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.context import Space
-from pcor.errors import NoValidContext, ParameterError
-from pcor.search.base import NONE_FOUND, Explorer, GraphSearch, Rows, check_whole
+from pcor.errors import NoValidContext, ParameterError, check_whole
+from pcor.search.base import NONE_FOUND, Explorer, GraphSearch, Rows
 from pcor.search.guess import Guess, Numbers
 
 # How many contexts are proposed unless somebody says otherwise: more where the space is larger, up
