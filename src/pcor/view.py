@@ -8,7 +8,8 @@ answers for those contexts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -36,6 +37,7 @@ class View:
         cells: which cells of the whole table these are.
         pair_cells: the cell of each pair, as a place among the whole table's.
         cell_places: the positions of each cell's values, one column per attribute.
+        ask: tells the whole distribution of a population, for a view that has only some pairs.
     """
 
     needs: Words
@@ -49,6 +51,7 @@ class View:
     cells: NDArray[np.int64]
     pair_cells: NDArray[np.int32]
     cell_places: NDArray[np.int64]
+    ask: Callable[[Words], tuple[NDArray[np.float64], NDArray[np.int64]]] | None = None
 
     @cached_property
     def centred(self) -> NDArray[np.float64]:
@@ -67,6 +70,29 @@ class View:
         size = int(self.cells.max(initial=-1)) + 1
         totals = np.bincount(self.pair_cells[pairs], weights, minlength=size)
         return totals[self.cells].astype(np.float64, copy=False)
+
+    def rows_between(self, low: float, high: float) -> NDArray[np.int64]:
+        """Return how many rows of each cell have a metric in a closed range."""
+        first, last = self.place(low), int(np.searchsorted(self.values, high, side="right"))
+        inside = slice(first, max(first, last))
+        return self.by_cell(inside, self.counts[inside]).astype(np.int64)
+
+    def above(self, value: float) -> NDArray[np.float64]:
+        """Return of each cell's rows above a metric count, sum, squares; and how many equal it.
+
+        Sums are about the centre. Shape (4, cells).
+        """
+        end = int(np.searchsorted(self.values, value, side="right"))
+        same, above = slice(self.place(value), end), slice(end, None)
+        counts, centred = self.counts[above], self.centred[above]
+        return np.array(
+            [
+                self.by_cell(above, counts),
+                self.by_cell(above, counts * centred),
+                self.by_cell(above, counts * centred**2),
+                self.by_cell(same, self.counts[same]),
+            ]
+        )
 
     def populations(self, masks: Words) -> NDArray[np.int64]:
         """Return how many rows each context covers."""
@@ -99,6 +125,8 @@ class View:
         """Return the distinct metric values of a population, rising, and their counts."""
         from pcor._kernels.covering import covered_places
 
+        if self.ask is not None:
+            return self.ask(mask)
         kept = covered_places(mask, self.needs)
         values, counts = self.values[kept], self.counts[kept].astype(np.int64)
         if len(values) == 0:
@@ -160,6 +188,74 @@ class View:
             covered_places(mask, self.needs), covered_places(mask, self.cell_needs)
         )
 
+    def without_row(self, needs: Words, value: float) -> View:
+        """Return the view with one row less; there must be one of this cell and metric in it.
+
+        Args:
+            needs: the bits of its attribute values.
+            value: its metric.
+        """
+        pair = self.place(value)
+        while (self.needs[pair] != needs).any():
+            pair += 1
+        cell = int(self.pair_cells[pair])
+        counts = self.counts.copy()
+        counts[pair] -= 1
+        changed = replace(self, counts=counts)
+        if counts[pair] == 0:
+            # A pair of no rows would still be a minimum or maximum; a cell of none harms nobody.
+            kept = np.delete(np.arange(len(counts)), pair)
+            changed = changed._narrowed(kept, np.arange(len(self.cells)))
+        return changed._recounted(cell, -1)
+
+    def with_row(self, needs: Words, places: NDArray[np.int64], value: float) -> View:
+        """Return the view with one row more.
+
+        Args:
+            needs: the bits of its attribute values.
+            places: the positions of those bits.
+            value: its metric.
+        """
+        found = self.cells[(self.cell_needs == needs).all(axis=1)]
+        view = self if len(found) else self._with_cell(needs, places)
+        cell = int(found[0]) if len(found) else int(view.cells[-1])
+        pair = self.place(value)
+        return replace(
+            view,
+            needs=np.insert(view.needs, pair, needs, axis=0),
+            values=np.insert(view.values, pair, value),
+            counts=np.insert(view.counts, pair, 1),
+            pair_cells=np.insert(view.pair_cells, pair, cell),
+        )._recounted(cell, 1)
+
+    def _with_cell(self, needs: Words, places: NDArray[np.int64]) -> View:
+        """Return the view with a cell that has no rows yet, numbered after all others."""
+        return replace(
+            self,
+            cell_needs=np.append(self.cell_needs, needs[np.newaxis], axis=0),
+            cell_counts=np.append(self.cell_counts, 0),
+            cell_sums=np.append(self.cell_sums, 0.0),
+            cell_squares=np.append(self.cell_squares, 0.0),
+            cells=np.append(self.cells, self.cells.max(initial=-1) + 1),
+            cell_places=np.append(self.cell_places, places[np.newaxis], axis=0),
+        )
+
+    def _recounted(self, cell: int, change: int) -> View:
+        """Return the view with the totals of one cell brought in line with its pairs.
+
+        Sums are added up anew: what a subtraction leaves is rounded by the size of the whole. In a
+        view of the nearest pairs they are those of its pairs, which no rule with a reach asks for.
+        """
+        here = self.cells == cell
+        pairs = self.pair_cells == cell
+        weighted = self.counts[pairs] * self.centred[pairs]
+        return replace(
+            self,
+            cell_counts=np.where(here, self.cell_counts + change, self.cell_counts),
+            cell_sums=np.where(here, weighted.sum(), self.cell_sums),
+            cell_squares=np.where(here, weighted @ self.centred[pairs], self.cell_squares),
+        )
+
     def _narrowed(self, pairs: NDArray[np.int64], cells: NDArray[np.int64]) -> View:
         return View(
             self.needs[pairs],
@@ -173,4 +269,14 @@ class View:
             self.cells[cells],
             self.pair_cells[pairs],
             self.cell_places[cells],
+            self.ask,
         )
+
+
+def cell_bits(places: NDArray[np.int64], width: int) -> Words:
+    """Return the bits at these places, for each row of them: what a cell needs."""
+    needs = np.zeros((len(places), (width + 63) // 64), dtype=np.uint64)
+    for column in places.T:
+        word, bit = np.divmod(column, 64)
+        needs[np.arange(len(places)), word] |= np.uint64(1) << bit.astype(np.uint64)
+    return needs

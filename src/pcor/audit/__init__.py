@@ -1,5 +1,27 @@
 """Looking at ourselves: what a release gives away, computed. For the owner only."""
 
 from pcor.audit.exact import exact_distribution, exact_log_chances, largest_log_ratio
+from pcor.audit.exposure import exposure, exposures
+from pcor.audit.match import Match, coe_match, group_epsilon
+from pcor.audit.neighbours import Neighbour, insertions, removals
+from pcor.audit.report import Exposed, Exposure
+from pcor.audit.sampled import SampledEpsilon, answers, sampled_epsilon
 
-__all__ = ["exact_distribution", "exact_log_chances", "largest_log_ratio"]
+__all__ = [
+    "Exposed",
+    "Exposure",
+    "Match",
+    "Neighbour",
+    "SampledEpsilon",
+    "answers",
+    "coe_match",
+    "exact_distribution",
+    "exact_log_chances",
+    "exposure",
+    "exposures",
+    "group_epsilon",
+    "insertions",
+    "largest_log_ratio",
+    "removals",
+    "sampled_epsilon",
+]

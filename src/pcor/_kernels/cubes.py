@@ -1,0 +1,43 @@
+"""Sets of contexts as cubes: a base and some open bits stand for every filling of those bits.
+
+The walks over a record's contexts answer for whole cubes at once; only who asks for the single
+contexts pays for them. Twin: ``tests.test_neighbours.listed``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pcor._kernels import kernel
+
+Array = Any
+
+
+@kernel
+def cube_sizes(opens: Array) -> Array:
+    """Return how many contexts each cube stands for."""
+    sizes = np.empty(len(opens), np.int64)
+    for cube in range(len(opens)):
+        size = 1
+        left = opens[cube]
+        while left:
+            left &= left - np.uint64(1)
+            size *= 2
+        sizes[cube] = size
+    return sizes
+
+
+@kernel
+def cube_members(bases: Array, opens: Array, out: Array) -> None:
+    """List the contexts of each cube, cube after cube."""
+    place = 0
+    for cube in range(len(bases)):
+        part = np.uint64(0)
+        while True:
+            out[place] = bases[cube] | part
+            place += 1
+            part = (part - opens[cube]) & opens[cube]  # the next subset of the open bits
+            if part == 0:
+                break

@@ -1,0 +1,82 @@
+"""The rare-bin rule for every record in every context.
+
+Source: the paper, Section 6.5, as ``pcor.detectors.histogram`` states it; its ``verdicts`` is the
+twin. The bin formula is the same to the last bit, and everything else is whole numbers. The formula
+never falls as values rise, so the rows of a bin stand in a row and its end is found by bisection.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pcor._kernels import kernel
+from pcor._kernels.every_context import begin, step, with_room
+from pcor._kernels.histogram import _bin, _root
+
+Array = Any
+
+
+@kernel
+def histogram_in_contexts(
+    first: int,
+    codes: Array,
+    tops: Array,
+    values: Array,
+    most: Array,
+    rule: tuple[bool, int],
+    populations: Array,
+    ends: Array,
+) -> Array:
+    """Judge as many contexts as there is room for; return the places of all outliers.
+
+    Args:
+        first: the number of the first context.
+        codes: as ``every_context.begin`` takes them, the rows by rising metric.
+        tops: likewise.
+        values: the metric of each row, rising.
+        most: the most rows that a rare bin can hold, for each size of a population.
+        rule: whether the maximum can be an outlier, and the smallest population.
+        populations: filled with the rows of each context.
+        ends: filled with the number of outliers up to and with each context.
+    """
+    include_maximum, smallest = rule
+    digits, kept, sizes = begin(first, codes, tops)
+    found, used = np.empty(1024, np.int32), 0
+    for number in range(len(populations)):
+        if number:
+            step(codes, tops, digits, kept, sizes)
+        own = kept[0, : sizes[0]]
+        n = len(own)
+        populations[number] = n
+        if n >= max(smallest, 1) and values[own[0]] != values[own[-1]]:
+            found = with_room(found, used, n)
+            last = n
+            while not include_maximum and values[own[last - 1]] == values[own[-1]]:
+                last -= 1
+            place = 0
+            while place < n:
+                end = _end_of_bin(own, values, place)
+                if end - place <= most[n]:
+                    for row in own[place : min(end, last)]:
+                        found[used] = row
+                        used += 1
+                place = end
+        ends[number] = used
+    return found[:used].copy()
+
+
+@kernel
+def _end_of_bin(own: Array, values: Array, place: int) -> int:
+    """Return the first place after this one that lies in another bin."""
+    low, high, bins = values[own[0]], values[own[-1]], _root(len(own))
+    here = _bin(values[own[place]], low, high, bins)
+    inside, outside = place, len(own)
+    while outside - inside > 1:
+        middle = (inside + outside) // 2
+        if _bin(values[own[middle]], low, high, bins) == here:
+            inside = middle
+        else:
+            outside = middle
+    return outside

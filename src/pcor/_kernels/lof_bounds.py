@@ -1,0 +1,199 @@
+"""Can the removal of any one row change whether V is an outlier by LOF in a window?
+
+The window has one row more on each side than LOF looks at, so that it is still whole without any
+one of its rows.
+
+Removing row j changes little. For each row p let N(p) be its k nearest and q(p) the next one, kd(p)
+and kd1(p) their distances. If j is in N(p), then p's k nearest become N(p) and q(p) without j, and
+its k-distance becomes kd1(p), whichever j it was; otherwise both stay. Let R(p) be the sum of
+max(|p - o|, kd(o)) over p's k nearest, so that the density of p is 1 / (R(p) / k + 1e-10).
+
+After any removal p's k nearest are N(p) and q(p) without one of them, and every k-distance lies
+between kd and kd1. So R(p) lies between the sum over N(p) and q(p) with kd less its largest term,
+and the sum with kd1 less its smallest. V's factor is the sum of its k nearest's densities, times
+R(V) / k + 1e-10, over k; the same argument bounds it. Before the removal everything is within these
+bounds too. Where the threshold is not, no removal matters.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pcor._kernels import kernel
+from pcor._kernels.lof import PILE
+
+Array = Any
+
+# With at most this many neighbours a sum has no more than 4k + 3 terms, each addition is off by at
+# most 2^-53 of the sum of their sizes, and so the sum by less than ROUNDING of it.
+MOST_NEIGHBOURS = 100
+ROUNDING = 1e-13
+# How near the threshold a factor is left to the plain kernel. Densities whose error could be more
+# than a quarter of it are left to it too, and a factor has two of them, one over the other.
+SLACK = 4e-9
+
+
+class Room(NamedTuple):
+    """Room for one window, kept from one to the next.
+
+    Attributes:
+        x: the metric of each row, rising.
+        numbers: rows that are alike have the same.
+        first: where the k nearest of each row begin; with the row itself they are k+1 in a row.
+        first1: where the k+1 nearest begin.
+        kd: the distance to the k-th nearest.
+        kd1: the distance to the next.
+        sums: the sum of kd up to each row.
+        steps: by how much a sum changes from one removal to the next.
+        points: by how much a sum differs for one removal alone.
+        reach: one row's sum after each removal.
+        around: after each removal, the sum of the densities of V's k nearest.
+        own: after each removal, one over V's density.
+        unsure: which removals the plain kernel has to judge.
+        plain_x: for the plain kernel, the window without one row.
+        plain_first: for the plain kernel.
+        plain_kd: for the plain kernel.
+    """
+
+    x: Array
+    numbers: Array
+    first: Array
+    first1: Array
+    kd: Array
+    kd1: Array
+    sums: Array
+    steps: Array
+    points: Array
+    reach: Array
+    around: Array
+    own: Array
+    unsure: Array
+    plain_x: Array
+    plain_first: Array
+    plain_kd: Array
+
+
+@kernel
+def new_room(size: int) -> Room:
+    """Return room for windows of at most this size."""
+    numbers, first, first1, plain_first = np.empty((4, size), np.int64)
+    x, kd, kd1, sums, steps, points, reach, around, own, plain_x, plain_kd = np.empty(
+        (11, size + 1)
+    )
+    return Room(
+        *(x, numbers, first, first1, kd, kd1, sums, steps, points, reach, around, own),
+        *(np.empty(size, np.bool_), plain_x, plain_first, plain_kd),
+    )
+
+
+@kernel
+def may_change(room: Room, n: int, place: int, rule: tuple[int, float, int]) -> bool:
+    """Tell whether the threshold lies between bounds of the factor before and after any removal."""
+    k, threshold, _ = rule
+    total, largest = _neighbours(room, n, place, k)
+    if _quick_bound(room, place, k, total, largest) * (1 + SLACK) < threshold:
+        return False
+    least, most = _bounds(room, place, k)
+    return bool(least * (1 - SLACK) <= threshold <= most * (1 + SLACK))
+
+
+@kernel
+def _neighbours(room: Room, n: int, place: int, k: int) -> tuple[float, float]:
+    """Find the k and the k+1 nearest of each row that can matter, and their distances.
+
+    These are V's k+1 nearest and theirs. Returns the sum and the largest of their ``kd``; ``sums``
+    has the sums up to each row.
+    """
+    x = room.x
+    start = _first_nearest(x, n, place, k + 1, 0)
+    low = _first_nearest(x, n, start, k + 1, 0)
+    high = _first_nearest(x, n, start + k + 1, k + 1, start) + k + 2
+    first = 0
+    total = largest = 0.0
+    for p in range(low, high):
+        first = _first_nearest(x, n, p, k, first)
+        lower = x[p] - x[first - 1] if first > 0 else np.inf
+        upper = x[first + k + 1] - x[p] if first + k + 1 < n else np.inf
+        kd = max(x[p] - x[first], x[first + k] - x[p])
+        room.first[p] = first
+        room.first1[p] = first - int(lower <= upper)
+        room.kd[p] = kd
+        room.kd1[p] = min(lower, upper)
+        room.sums[p] = total
+        total += kd
+        largest = max(largest, kd)
+    room.sums[high] = total
+    return total, largest
+
+
+@kernel
+def _first_nearest(x: Array, n: int, p: int, k: int, first: int) -> int:
+    """Return where the k nearest of a row begin, not before ``first``; lower ones win a tie.
+
+    As in the plain kernel they and the row are a window that never moves back as p rises.
+    """
+    first = max(first, p - k)
+    while first < p and first + k + 1 < n and x[first + k + 1] - x[p] < x[p] - x[first]:
+        first += 1
+    return first
+
+
+@kernel
+def _quick_bound(room: Room, place: int, k: int, total: float, largest: float) -> float:
+    """Return a bound that the factor stays below: most windows are far from the threshold.
+
+    A term of R(p) is at least kd(o), so R(p) is at least the sum of those less the largest: two
+    running sums and no loop.
+    """
+    off = largest + ROUNDING * total
+    densities = 0.0
+    start = room.first1[place]
+    for p in range(start, start + k + 2):
+        if p != place:
+            first = room.first1[p]
+            reach = room.sums[first + k + 2] - room.sums[first] - room.kd[p] - off
+            densities += 1.0 / (max(reach, 0.0) / k + PILE)
+    _, own = _reach_bounds(room, place, k)
+    bound: float = densities * (own / k + PILE) / k
+    return bound
+
+
+@kernel
+def _bounds(room: Room, place: int, k: int) -> tuple[float, float]:
+    """Return bounds of the factor before and after any removal.
+
+    Each difference of two rounded numbers is moved outward by more than its error.
+    """
+    least = most = own_least = own_most = 0.0
+    least_drop, most_drop = 0.0, np.inf
+    for p in range(room.first1[place], room.first1[place] + k + 2):
+        low, high = _reach_bounds(room, p, k)
+        if p == place:
+            own_least, own_most = low / k + PILE, high / k + PILE
+        else:
+            low, high = 1.0 / (high / k + PILE), 1.0 / (low / k + PILE)
+            least += low
+            most += high
+            least_drop, most_drop = max(least_drop, low), min(most_drop, high)
+    least = (least * (1 - ROUNDING) - least_drop) * own_least / k
+    most = (most * (1 + ROUNDING) - most_drop) * own_most / k
+    return least, most
+
+
+@kernel
+def _reach_bounds(room: Room, p: int, k: int) -> tuple[float, float]:
+    """Return bounds of R(p), before and after any removal."""
+    x, kd, kd1 = room.x, room.kd, room.kd1
+    here = x[p]
+    low = high = largest = 0.0
+    smallest = np.inf
+    for o in range(room.first1[p], room.first1[p] + k + 2):
+        if o != p:
+            distance = abs(here - x[o])
+            near, far = max(distance, kd[o]), max(distance, kd1[o])
+            low += near
+            high += far
+            largest, smallest = max(largest, near), min(smallest, far)
+    return max(0.0, low * (1 - ROUNDING) - largest), high * (1 + ROUNDING) - smallest

@@ -1,0 +1,225 @@
+"""All contexts of a record by their windows: many contexts have one, and LOF sees nothing else.
+
+At a node of the walk some free values are decided, in or out, and the others are open. A row is
+excluded if it needs a value that is out, certain if it needs no open one. Each side of V keeps its
+rows by distance, up to the ``cap``-th certain one: what lies beyond is among the nearest ``cap`` of
+no context below the node. If no row that is kept needs an open value, all contexts below the node
+have the same window: a leaf, and its contexts are a cube (``pcor._kernels.cubes``).
+
+A kept row is one number: its place on its side in the upper half, the free values it needs in the
+lower. The walk decides the lowest open value that a kept row needs, so the caller numbers first
+what is common near V. Deciding "in" only shortens a list; deciding "out" writes a shorter one
+behind it. Twin: ``tests.test_neighbours`` gathers each context's window by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pcor._kernels import kernel
+
+Array = Any
+
+_HALF = np.uint64(32)
+_LOWER = np.uint64((1 << 32) - 1)
+
+# What is kept of each node on the way down: sets of free values, then places in the lists.
+_OPEN, _IN, _NEEDED, _BIT, _STAGE = range(5)
+_FIRST, _COUNT, _END = range(3)
+
+
+class Sides(NamedTuple):
+    """The rows other than V, nearest first on each side: metric, needed free values, and a number.
+
+    Rows that are alike have the same number.
+    """
+
+    v: float
+    values_below: Array
+    needs_below: Array
+    numbers_below: Array
+    values_above: Array
+    needs_above: Array
+    numbers_above: Array
+
+
+class Walk(NamedTuple):
+    """Where a walk stands.
+
+    Attributes:
+        sets: for each depth the open values, those in, those that kept rows need, the one being
+            decided, and how far that is.
+        spans: for each side and depth, where its list begins, its length, and what is free after.
+        below: the lists of rows below V, nearest first.
+        above: the lists of the other rows.
+        depth: one number, -1 once all is done.
+        cap: how many certain rows are enough.
+    """
+
+    sets: Array
+    spans: Array
+    below: Array
+    above: Array
+    depth: Array
+    cap: int
+
+
+@kernel
+def begin(sides: Sides, free: int, split: int, part: int, cap: int) -> Walk:
+    """Begin the part of a walk in which the first ``split`` free values are the bits of ``part``.
+
+    Args:
+        sides: the rows.
+        free: how many free values there are, at most 31.
+        split: how many of them are decided at the start.
+        part: how.
+        cap: how many certain rows are enough on each side.
+    """
+    decided = (np.uint64(1) << np.uint64(split)) - np.uint64(1)
+    sets = np.zeros((free + 2, 5), np.uint64)
+    spans = np.zeros((2, free + 2, 3), np.int64)
+    sets[0, _OPEN] = ((np.uint64(1) << np.uint64(free)) - np.uint64(1)) & ~decided
+    sets[0, _IN] = part
+    out = decided & ~sets[0, _IN]
+    below = _first_list(sides.needs_below, out, sets[0], cap, spans[0, 0])
+    above = _first_list(sides.needs_above, out, sets[0], cap, spans[1, 0])
+    return Walk(sets, spans, below, above, np.zeros(1, np.int64), cap)
+
+
+@kernel
+def _first_list(needs: Array, out: int, sets: Array, cap: int, span: Array) -> Array:
+    """Return room for the lists of one side, with the first of them in it."""
+    packed = np.empty(len(needs), np.uint64)
+    for place in range(len(needs)):
+        packed[place] = np.uint64(place) << _HALF | needs[place]
+    count, needed = _keep(packed, 0, len(packed), out, sets[_OPEN], cap, 0)
+    sets[_NEEDED] |= needed
+    span[_COUNT] = span[_END] = count
+    # Each depth needs at most what the first does; memory that is never touched costs nothing.
+    room = np.empty(count * 33, np.uint64)
+    room[:count] = packed[:count]
+    return room
+
+
+@kernel
+def _keep(
+    rows: Array, first: int, count: int, out: int, still_open: int, cap: int, to: int
+) -> tuple[int, Any]:
+    """Copy the rows that are not excluded, up to the last that matters.
+
+    Returns how many, and the values they need.
+    """
+    kept = certain = 0
+    needed = np.uint64(0)
+    for place in range(first, first + count):
+        row = rows[place]
+        if row & out:
+            continue
+        rows[to + kept] = row
+        kept += 1
+        needed |= row
+        if not row & still_open:
+            certain += 1
+            if certain == cap:
+                break
+    return kept, needed & _LOWER
+
+
+@kernel
+def next_leaf(walk: Walk) -> bool:
+    """Go to the next leaf; return whether there was one."""
+    sets, depth = walk.sets, walk.depth[0]
+    while depth >= 0:
+        stage = sets[depth, _STAGE]
+        if stage == 2:
+            depth -= 1
+            continue
+        if stage == 0:
+            needed = sets[depth, _NEEDED] & sets[depth, _OPEN]
+            if not needed:
+                sets[depth, _STAGE] = 2  # the next call goes on from here
+                walk.depth[0] = depth
+                return True
+            sets[depth, _BIT] = needed & (~needed + np.uint64(1))
+        sets[depth, _STAGE] = stage + np.uint64(1)
+        _descend(walk, depth, stage == 0)
+        depth += 1
+    walk.depth[0] = -1
+    return False
+
+
+@kernel
+def _descend(walk: Walk, depth: int, inside: bool) -> None:
+    """Decide the value of this depth, and keep what then matters one deeper."""
+    sets = walk.sets
+    bit = sets[depth, _BIT]
+    below = depth + 1
+    sets[below, _OPEN] = sets[depth, _OPEN] & ~bit
+    sets[below, _IN] = sets[depth, _IN] | (bit if inside else np.uint64(0))
+    sets[below, _NEEDED] = sets[below, _STAGE] = 0
+    out = np.uint64(0) if inside else bit
+    for side in range(2):
+        rows = walk.below if side == 0 else walk.above
+        first, count, end = walk.spans[side, depth]
+        to = first if inside else end
+        kept, needed = _keep(rows, first, count, out, sets[below, _OPEN], walk.cap, to)
+        sets[below, _NEEDED] |= needed
+        walk.spans[side, below, _FIRST] = to
+        walk.spans[side, below, _COUNT] = kept
+        walk.spans[side, below, _END] = end if inside else end + kept
+
+
+@kernel
+def leaf_cube(walk: Walk) -> tuple[int, int]:
+    """Return the contexts of the leaf: the values that are in, and those that are open."""
+    depth = walk.depth[0]
+    return walk.sets[depth, _IN], walk.sets[depth, _OPEN]
+
+
+@kernel
+def leaf_population(walk: Walk) -> int:
+    """Return how many rows the contexts of the leaf cover; above ``cap`` it may be too few."""
+    depth = walk.depth[0]
+    return int(walk.spans[0, depth, _COUNT] + walk.spans[1, depth, _COUNT] + 1)
+
+
+@kernel
+def leaf_window(walk: Walk, sides: Sides, most: int, x: Array) -> tuple[int, int]:
+    """Fill in the metrics of the leaf's rows, rising, at most so many on each side of V.
+
+    Returns how many rows there are, and V's place.
+    """
+    depth = walk.depth[0]
+    first, count, _ = walk.spans[0, depth]
+    below = min(count, most)
+    for place in range(below):
+        x[place] = sides.values_below[walk.below[first + below - 1 - place] >> _HALF]
+    x[below] = sides.v
+    first, count, _ = walk.spans[1, depth]
+    above = min(count, most)
+    for place in range(above):
+        x[below + 1 + place] = sides.values_above[walk.above[first + place] >> _HALF]
+    return below + 1 + above, below
+
+
+@kernel
+def leaf_numbers(walk: Walk, sides: Sides, n: int, below: int, numbers: Array) -> None:
+    """Fill in the numbers of the rows of a window; V's is -1."""
+    depth = walk.depth[0]
+    first = walk.spans[0, depth, _FIRST]
+    for place in range(below):
+        numbers[place] = sides.numbers_below[walk.below[first + below - 1 - place] >> _HALF]
+    numbers[below] = -1
+    first = walk.spans[1, depth, _FIRST]
+    for place in range(below + 1, n):
+        numbers[place] = sides.numbers_above[walk.above[first + place - below - 1] >> _HALF]
+
+
+@kernel
+def doubled(array: Array) -> Array:
+    """Return a list that has run full with as much room again."""
+    longer = np.empty(2 * len(array), array.dtype)
+    longer[: len(array)] = array
+    return longer

@@ -1,0 +1,76 @@
+"""The table as it would be with some rows less or more, without reading anything again.
+
+Private: everything; for the owner only. Rows are named by what a table keeps of them: the places of
+their attribute values in the domains, and the metric. The queried record is never changed, so a
+changed table still finds it by its key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcor.context import pack
+from pcor.detectors import Detector
+from pcor.schema import Schema
+from pcor.table import Record, Table
+from pcor.validity import Validity
+from pcor.view import View, Words
+
+
+class Row(NamedTuple):
+    """A row: the places of its attribute values in their domains, and its metric."""
+
+    places: tuple[int, ...]
+    value: float
+
+    def mask(self, schema: Schema) -> int:
+        """Return the bits of its attribute values."""
+        return sum(1 << (o + p) for o, p in zip(schema.offsets, self.places, strict=True))
+
+
+def changed_table(table: Table, *, removed: Sequence[Row] = (), added: Sequence[Row] = ()) -> Table:
+    """Return the table with some rows less and some more. Its keys are those of the old one.
+
+    Args:
+        table: the rows.
+        removed: rows that are there, each as often as it is to go. V must not be among them.
+        added: rows of any values that the schema has.
+    """
+    view, schema = table.view, table.schema
+    for row in removed:
+        view = view.without_row(pack([row.mask(schema)], schema.width)[0], row.value)
+    for row in added:
+        positions = np.array(row.places) + np.array(schema.offsets)
+        view = view.with_row(pack([row.mask(schema)], schema.width)[0], positions, row.value)
+    other = copy(table)
+    other.view = view
+    return other
+
+
+class Known(Validity):
+    """Verdicts that are known beforehand: a search then runs as it would on that table.
+
+    Args:
+        table: the rows that scores are taken from.
+        record: the queried record.
+        detector: the rule.
+        valid: the verdict on each context of the record's space, by index.
+    """
+
+    def __init__(
+        self, table: Table, record: Record, detector: Detector, valid: NDArray[np.bool_]
+    ) -> None:
+        super().__init__(table, record, detector)
+        self._valid = valid
+
+    def judge(
+        self, view: View, words: Words, moments: NDArray[np.float64] | None = None
+    ) -> NDArray[np.bool_]:
+        """Look the verdicts up."""
+        del view, moments
+        return self._valid[self.record.space.indices_of(words)]

@@ -1,0 +1,317 @@
+"""Compare the answers of a release on a table with those on the table with one row changed.
+
+Private: everything; for the owner only. Nothing is sampled. What the last draw chooses from, and by
+which scores, is worked out for both tables; ``divergence`` does the rest. Four ways, each exact:
+
+- The direct mechanism by population or overlap: its candidates are COE, and one row changes the
+  scores of the contexts that cover it by one.
+- A search without random decisions (direct by another utility, widest-first) is run on the verdicts
+  of the changed table: its candidates are a function of COE and public knowledge.
+- A search with random decisions is replayed along every path (``exact``), where they are few.
+- With ``guarantee="dp"`` every context is a candidate, and one row changes its soft score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcor.audit.changed import Known, Row, changed_table
+from pcor.audit.divergence import (
+    Divergence,
+    Numbers,
+    Scores,
+    deepest,
+    divergence,
+    divergence_of_logs,
+)
+from pcor.audit.exact import PATH_LIMIT, exact_log_chances
+from pcor.audit.neighbours import Neighbour
+from pcor.context import pack
+from pcor.detectors import CountDetector
+from pcor.enumeration import ENUMERATION_LIMIT, blocks, check_size
+from pcor.errors import NoValidContext, ParameterError, StartError, TooLarge
+from pcor.planning import Plan
+from pcor.release import check_start, explore
+from pcor.search import Direct, WidestFirst
+from pcor.selection import SystemChooser
+from pcor.soft import soft_scores
+from pcor.table import Table
+from pcor.utility import Overlap, PopulationSize, Scorer
+from pcor.validity import Validity
+
+# Contexts looked through in one go.
+_AT_ONCE = 1 << 16
+
+
+class Comparison(Protocol):
+    """The answers on one table, to be compared with those on others."""
+
+    def against(self, change: Neighbour) -> Divergence:
+        """Return how far away the answers on the changed table are."""
+        ...
+
+
+class Audited:
+    """One record, one plan, one table: what every comparison starts from. Private.
+
+    Args:
+        table: the rows.
+        record: the record's key.
+        settled: the plan of the release.
+        limit: the largest space to enumerate.
+    """
+
+    def __init__(
+        self, table: Table, record: int | str, settled: Plan, limit: int = ENUMERATION_LIMIT
+    ) -> None:
+        self.table, self.settled = table, settled
+        self.record = table.record(record)
+        self.space = self.record.space
+        check_size(self.space.size, limit)
+        check_start(settled.search, self.record)
+        self.validity = Validity(table, self.record, settled.detector)
+
+    def __repr__(self) -> str:
+        return "<Audited: PRIVATE, for the owner only>"
+
+    @cached_property
+    def valid(self) -> NDArray[np.bool_]:
+        """The verdict on each context of the space, by index."""
+        return np.concatenate([block.valid for block in blocks(self.validity)])
+
+    def valid_there(self, change: Neighbour) -> NDArray[np.bool_]:
+        """The verdicts on the changed table."""
+        valid = self.valid.copy()
+        valid[change.lost] = False
+        valid[change.gained] = True
+        return valid
+
+    def table_there(self, change: Neighbour) -> Table:
+        """The changed table."""
+        row = [Row(change.places, change.value)]
+        if change.kind == "removed":
+            return changed_table(self.table, removed=row)
+        return changed_table(self.table, added=row)
+
+    def totals(self, weights: Numbers) -> Numbers:
+        """The summed weights of the cells that each context of the space covers, by index."""
+        from pcor._kernels.lattice import all_totals
+
+        needs = self.space.indices_of(self.table.view.cell_needs).astype(np.int64)
+        totals: Numbers = all_totals(needs, weights, len(self.space.free))
+        return totals
+
+    def covering(self, indices: NDArray[np.uint64], change: Neighbour) -> NDArray[np.bool_]:
+        """Which contexts cover the changed row."""
+        mask = Row(change.places, change.value).mask(self.table.schema)
+        need = self.space.indices_of(pack([mask], self.table.schema.width))[0]
+        covering: NDArray[np.bool_] = (indices & need) == need
+        return covering
+
+    def weight(self, change: Neighbour) -> int:
+        """What the changed row adds to the utility of a context that covers it, or takes away."""
+        utility = self.settled.utility
+        chosen = utility.context if isinstance(utility, Overlap) else None
+        mask = Row(change.places, change.value).mask(self.table.schema)
+        counts = chosen is None or mask & ~chosen.mask == 0
+        return (1 if change.kind == "added" else -1) * counts
+
+    def compare(self, scores: Scores, far: Sequence[int] = ()) -> Divergence:
+        """Compare two final draws of this plan."""
+        bill = self.settled.bill
+        return divergence(
+            scores,
+            eta=float(bill.eta),
+            epsilon=float(bill.epsilon),
+            mechanism=self.settled.selection,
+            far=far,
+        )
+
+
+def comparison(audited: Audited, limit: int = PATH_LIMIT, **options: Any) -> Comparison:
+    """Return the exact way to compare the releases of a plan.
+
+    Args:
+        audited: the record, the plan and the table.
+        limit: the most paths of random decisions to replay.
+        **options: those that the plan was made with.
+    """
+    settled = audited.settled
+    chosen = settled.utility.context if isinstance(settled.utility, Overlap) else None
+    summed = isinstance(settled.utility, PopulationSize) or chosen is not None
+    if settled.guarantee == "dp":
+        return _Soft(audited)
+    if isinstance(settled.search, Direct) and summed:
+        return _Direct(audited)
+    if isinstance(settled.search, Direct | WidestFirst):
+        return _Listed(audited)
+    return _Replayed(audited, limit, options)
+
+
+class _Direct:
+    """All valid contexts, by sums of cell weights.
+
+    They stand by falling score, so that only those near the best are looked at for each change; of
+    the others it matters only by how much their scores can move.
+    """
+
+    def __init__(self, audited: Audited) -> None:
+        self._audited = audited
+        weights = Scorer(audited.settled.utility, audited.table).weights
+        if weights is None:
+            raise ParameterError("the direct comparison needs the utility population or overlap")
+        self._utilities = audited.totals(weights)
+        self._valid = np.flatnonzero(audited.valid).astype(np.uint64)
+        order = np.argsort(-self._utilities[self._valid], kind="stable")
+        self._indices = self._valid[order]  # by falling score
+        self._falling = -self._utilities[self._indices]
+        self._place = np.empty_like(order)  # in that order, of each valid context
+        self._place[order] = np.arange(len(order))
+
+    def against(self, change: Neighbour) -> Divergence:
+        lost, gained = change.lost, change.gained
+        stays = np.ones(len(self._indices), dtype=bool)
+        stays[self._place[np.searchsorted(self._valid, lost)]] = False
+        end = self._end(stays, gained)
+        indices = np.concatenate([self._indices[:end], gained])
+        here = self._utilities[indices]
+        weight = self._audited.weight(change)
+        covering = self._audited.covering(indices, change)
+        scores = Scores(
+            here,
+            here + weight * covering,
+            np.arange(len(indices)) < end,
+            np.concatenate([stays[:end], np.ones(len(gained), dtype=bool)]),
+        )
+        return self._audited.compare(scores, [-weight * c for c in self._rest(change, stays, end)])
+
+    def _end(self, stays: NDArray[np.bool_], gained: NDArray[np.uint64]) -> int:
+        """Return how many of the best to look at: the others are negligible on both sides."""
+        first = int(stays.argmax()) if stays.any() else len(stays)
+        best_there = np.append(-self._falling[first : first + 1], self._utilities[gained])
+        if not len(stays) or not len(best_there):
+            return len(stays)
+        depth = deepest(len(stays) + len(gained), float(self._audited.settled.bill.eta))
+        # One row moves no score by more than one.
+        floor = min(-int(self._falling[0]), int(best_there.max()) - 1) - depth - 1
+        return int(np.searchsorted(self._falling, -floor, side="right"))
+
+    def _rest(self, change: Neighbour, stays: NDArray[np.bool_], end: int) -> set[int]:
+        """Return whether contexts that were left out cover the row: 1, 0, or both."""
+        found: set[int] = set()
+        for last in range(len(stays), end, -_AT_ONCE):
+            part = slice(max(end, last - _AT_ONCE), last)
+            covering = self._audited.covering(self._indices[part][stays[part]], change)
+            found.update(np.unique(covering).astype(int).tolist())
+            if len(found) == 2:
+                break
+        return found
+
+
+class _Soft:
+    """All contexts, by soft scores."""
+
+    def __init__(self, audited: Audited) -> None:
+        self._audited = audited
+        rule, table = audited.settled.detector, audited.table
+        weights = Scorer(audited.settled.utility, table).weights
+        if weights is None or not isinstance(rule, CountDetector):
+            raise ParameterError("guarantee 'dp' goes with a detector that counts")
+        self._rule, self._region = rule, rule.region_counts(table.view, audited.record.value)
+        self._utilities = audited.totals(weights)
+        self._rows = audited.totals(table.view.cell_counts)
+        self._inside = audited.totals(self._region)
+        self._all = np.arange(audited.space.size, dtype=np.uint64)
+        self._here = self._scores(self._utilities, self._rows, self._inside)
+
+    def _scores(self, utilities: Numbers, rows: Numbers, inside: Numbers) -> Numbers:
+        steepness = self._audited.settled.steepness
+        return soft_scores(self._rule, steepness or 1, utilities, rows, inside)
+
+    def against(self, change: Neighbour) -> Divergence:
+        covering = self._audited.covering(self._all, change).astype(np.int64)
+        step = 1 if change.kind == "added" else -1
+        value = np.array([change.value])
+        near = bool(self._rule.in_region(value, self._audited.record.value)[0])
+        there = self._scores(
+            self._utilities + self._audited.weight(change) * covering,
+            self._rows + step * covering,
+            self._inside + step * near * covering,
+        )
+        everything = np.ones(len(there), dtype=bool)
+        return self._audited.compare(Scores(self._here, there, everything, everything))
+
+
+class _Listed:
+    """The candidates of a search without random decisions, run on known verdicts."""
+
+    def __init__(self, audited: Audited) -> None:
+        self._audited = audited
+        self._here = self._candidates(audited.table, audited.valid)
+
+    def _candidates(self, table: Table, valid: NDArray[np.bool_]) -> dict[int, int]:
+        """Return the scores of the candidates; none where none was found."""
+        settled = self._audited.settled
+        known = Known(table, self._audited.record, settled.detector, valid)
+        try:
+            masks, scores = explore(settled, known, SystemChooser())
+        except NoValidContext:
+            return {}
+        return dict(zip(masks, scores, strict=True))
+
+    def against(self, change: Neighbour) -> Divergence:
+        table, valid = self._audited.table_there(change), self._audited.valid_there(change)
+        try:
+            there = self._candidates(table, valid)
+        except StartError:  # a refusal that no release on this table gives
+            there = {}
+        here = self._here
+        masks = list(dict.fromkeys([*here, *there]))
+        return self._audited.compare(
+            Scores(
+                np.array([here.get(m, there.get(m)) for m in masks], dtype=np.int64),
+                np.array([there.get(m, here.get(m)) for m in masks], dtype=np.int64),
+                np.array([m in here for m in masks], dtype=bool),
+                np.array([m in there for m in masks], dtype=bool),
+            )
+        )
+
+
+class _Replayed:
+    """Every path of random decisions."""
+
+    def __init__(self, audited: Audited, limit: int, options: dict[str, Any]) -> None:
+        self._audited, self._limit, self._options = audited, limit, options
+        self._here = self._logs(audited.table)
+
+    def _logs(self, table: Table) -> dict[Any, float]:
+        bill, search = self._audited.settled.bill, self._audited.settled.search
+        try:
+            return dict(
+                exact_log_chances(
+                    table,
+                    self._audited.record.key,
+                    bill.epsilon,
+                    limit=self._limit,
+                    **self._options,
+                )
+            )
+        except TooLarge:
+            raise TooLarge(
+                f"search {search.name!r} makes too many random decisions on this table to be "
+                "audited exactly; audit search 'direct' or 'widest_first', take fewer samples, or "
+                "look for a lower bound with pcor.audit.sampled_epsilon"
+            ) from None
+
+    def against(self, change: Neighbour) -> Divergence:
+        try:
+            there = self._logs(self._audited.table_there(change))
+        except StartError:  # a refusal that no release on this table gives
+            there = {StartError: 0.0}
+        epsilon = float(self._audited.settled.bill.epsilon)
+        return divergence_of_logs(self._here, there, epsilon)

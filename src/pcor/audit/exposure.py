@@ -1,0 +1,225 @@
+"""Who is exposed by a release, and how much? For the owner only.
+
+Private: everything. OCDP compares a table only with neighbours on which the record has the same set
+of valid contexts (COE). A person whose removal changes COE has no such neighbour: nothing is
+promised to them. They are exposed, and this says by how much: the exact delta, which is the most
+that the chance of any set of answers can betray beyond the factor exp(epsilon).
+
+Everybody in the table is looked at, and newcomers of chosen metrics in every possible cell. What is
+stated is computed, not sampled, and wrong by less than ``divergence.ERROR``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from pcor.audit.comparison import Audited, Comparison, comparison
+from pcor.audit.cubes import Cubes
+from pcor.audit.exact import PATH_LIMIT
+from pcor.audit.neighbours import Neighbour, insertions, removals
+from pcor.audit.report import Exposed, Exposure
+from pcor.context import pack
+from pcor.detectors import CountDetector
+from pcor.errors import ParameterError, TooLarge
+from pcor.planning import plan
+from pcor.schema import Schema, Value
+from pcor.table import Table
+
+# Under dp the ratio is computed while it takes no more scores than this; a proof bounds it anyway.
+_MOST_SCORES = 1 << 27
+
+_QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+Progress = Callable[[int, int], None]
+
+
+def exposure(
+    table: Table,
+    record: int | str,
+    epsilon: object,
+    *,
+    insert: Sequence[float] | None = None,
+    rows: Sequence[int | str] | None = None,
+    limit: int | None = None,
+    paths: int = PATH_LIMIT,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Exposure:
+    """Return who a release would expose, and by how much. For the owner only.
+
+    Nothing is released and nothing is charged.
+
+    Args:
+        table: the rows.
+        record: the record's key.
+        epsilon: the total cost of the release.
+        insert: the metrics of the newcomers to look at, each in every possible cell; by default the
+            record's own and the smallest, the quartiles and the largest of the table. None are
+            looked at if it is empty.
+        rows: the keys of the people to look at, and with them those who have the same values and
+            metric; by default everybody.
+        limit: the most verdicts to ask for; see ``neighbours.removals``.
+        paths: the most paths of random decisions to replay.
+        progress: called with (parts done, parts in all) now and then.
+        **options: the options of ``pcor.release``: detector, search, utility, samples, start,
+            accounting, selection, guarantee, delta, steepness.
+    """
+    settled = plan(table.schema, epsilon, **options)
+    audited = Audited(table, record, settled)
+    metrics = tuple(_usual_metrics(audited) if insert is None else sorted({*map(float, insert)}))
+    if not np.isfinite(metrics).all():
+        raise ParameterError("insert must be finite numbers, such as those of the metric")
+    people = _people(audited, rows)
+    contexts = int(audited.valid.sum())
+    tried = len(metrics) * int(np.prod([len(a.values) for a in table.schema.attributes]))
+    if settled.guarantee == "dp":
+        ratio = _everyone(audited, metrics)
+        return Exposure(
+            audited.record.key, settled, contexts, people, (), tried, (), metrics, everyone=ratio
+        )
+    way = comparison(audited, paths, **options)
+    gone = removals(audited.validity, rows=rows, limit=limit, progress=_phase(progress, 0))
+    come, note = _newcomers(audited, metrics, limit, _phase(progress, 1), given=insert is not None)
+    found = _compared(audited, way, [*gone, *come], _phase(progress, 2))
+    return Exposure(
+        audited.record.key,
+        settled,
+        contexts,
+        people,
+        tuple(one for one in found if one.kind == "removed"),
+        0 if note else tried,
+        tuple(one for one in found if one.kind == "added"),
+        metrics,
+        note,
+    )
+
+
+def exposures(
+    table: Table, records: Sequence[int | str], epsilon: object, **options: Any
+) -> list[Exposure]:
+    """Return the exposure of several records, each by itself; ``exposure`` has the arguments."""
+    return [exposure(table, record, epsilon, **options) for record in records]
+
+
+def _people(audited: Audited, rows: Sequence[int | str] | None) -> int:
+    """Return how many people are looked at; the record itself is not one of them."""
+    view, width = audited.table.view, audited.table.schema.width
+    if rows is None:
+        return int(view.cell_counts.sum()) - 1
+    records = [audited.table.record(key) for key in rows]
+    named = {(r.space.fixed, r.value) for r in records if r.key != audited.record.key}
+    count = 0
+    for mask, value in named:
+        alike = (view.needs == pack([mask], width)).all(axis=1) & (view.values == value)
+        itself = (mask, value) == (audited.space.fixed, audited.record.value)
+        count += int(view.counts[alike].sum()) - itself
+    return count
+
+
+def _usual_metrics(audited: Audited) -> list[float]:
+    """Return the metrics of newcomers that say most: like the record, usual, extreme."""
+    view = audited.table.view
+    places = np.cumsum(view.counts) - 1  # the last row of each pair, by rising metric
+    wanted = [round(share * float(places[-1])) for share in _QUANTILES]
+    quantiles = view.values[np.searchsorted(places, wanted)].tolist()
+    return sorted({audited.record.value, *quantiles})
+
+
+def _newcomers(
+    audited: Audited,
+    metrics: Sequence[float],
+    limit: int | None,
+    progress: Progress | None,
+    *,
+    given: bool,
+) -> tuple[list[Neighbour], str]:
+    """Return the newcomers who change COE; too many are passed over, unless they were asked for."""
+    if not metrics:
+        return [], ""
+    try:
+        return insertions(audited.validity, metrics, limit=limit, progress=progress), ""
+    except TooLarge:
+        if given:
+            raise
+        return [], "Newcomers were not looked at: on this table that takes too many verdicts."
+
+
+def _compared(
+    audited: Audited, way: Comparison, changes: Sequence[Neighbour], progress: Progress | None
+) -> list[Exposed]:
+    """Compare the release with and without each, most exposed first."""
+    found = []
+    for done, change in enumerate(changes, start=1):
+        delta, ratio = way.against(change)
+        found.append(
+            Exposed(
+                change.kind,
+                _named(audited.table.schema, change.places),
+                change.value,
+                change.rows,
+                len(change.lost_cubes),
+                len(change.gained_cubes),
+                delta,
+                ratio,
+            )
+        )
+        if progress is not None:
+            progress(done, len(changes))
+    return sorted(found, key=lambda one: (-one.delta, -one.lost - one.gained, one.metric))
+
+
+def _named(schema: Schema, places: Sequence[int]) -> dict[str, Value]:
+    return {
+        attribute.name: attribute.values[place]
+        for attribute, place in zip(schema.attributes, places, strict=True)
+    }
+
+
+def _everyone(audited: Audited, metrics: Sequence[float]) -> float | None:
+    """Return the largest log ratio of all changes by one row, where that is not too much work."""
+    changes = _kinds(audited, metrics)
+    if len(changes) * audited.space.size > _MOST_SCORES:
+        return None
+    way = comparison(audited)
+    ratios = [way.against(change).ratio for change in changes]
+    return max((ratio for ratio in ratios if ratio is not None), default=None)
+
+
+def _kinds(audited: Audited, metrics: Sequence[float]) -> list[Neighbour]:
+    """Return one of each kind of change by one row.
+
+    Rows of one cell that are in the record's region, or are not, change every soft score alike.
+    """
+    view, schema, rule = audited.table.view, audited.table.schema, audited.settled.detector
+    if not isinstance(rule, CountDetector):
+        raise ParameterError("guarantee 'dp' goes with a detector that counts")
+    inside = rule.in_region(view.values, audited.record.value)
+    mine = (view.needs == pack([audited.space.fixed], schema.width)).all(axis=1)
+    mine &= view.values == audited.record.value
+    alone = int(view.counts[mine].sum()) == 1  # then it is the record itself, who stays
+    places = (view.cell_places - np.array(schema.offsets))[view.pair_cells[~(mine & alone)]]
+    there = zip(places.tolist(), inside[~(mine & alone)].tolist(), strict=True)
+    firsts = dict(zip(((tuple(p), i) for p, i in there), view.values[~(mine & alone)], strict=True))
+    found = [_harmless("removed", where, float(value)) for (where, _), value in firsts.items()]
+    domains = [range(len(attribute.values)) for attribute in schema.attributes]
+    sides = rule.in_region(np.array(metrics), audited.record.value).tolist() if metrics else []
+    for value in dict(zip(sides, metrics, strict=True)).values():
+        found += [_harmless("added", where, value) for where in product(*domains)]
+    return found
+
+
+def _harmless(kind: str, places: tuple[int, ...], value: float) -> Neighbour:
+    """Return a change under which nothing is said of COE: soft scores do not ask for it."""
+    none = Cubes.of(np.zeros(0, dtype=np.uint64))
+    return Neighbour(kind, places, value, 1, none, none)
+
+
+def _phase(progress: Progress | None, number: int, phases: int = 3) -> Progress | None:
+    """Return what reports one of several phases as a part of the whole."""
+    if progress is None:
+        return None
+    return lambda done, total: progress(number * 1000 + 1000 * done // max(total, 1), phases * 1000)

@@ -1,0 +1,205 @@
+"""LOF's own way to find the one-row changes that change COE: window by window.
+
+Private: everything here. LOF sees nothing of a context but the 2k rows on each side of V
+(``pcor._kernels.lof``), and contexts that share that window share the answer. A walk over the free
+values meets each distinct window once (``pcor._kernels.lof_walk``) and tries all one-row changes
+there; what it finds is a set of cubes for each row. Exact, and equal to the generic path of
+``pcor.audit.neighbours`` on every context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcor.audit.cubes import Cubes, Indices
+from pcor.detectors import LOF
+from pcor.parallel import one_by_one
+from pcor.validity import Validity
+
+if TYPE_CHECKING:
+    from pcor._kernels.lof_walk import Sides
+
+# The walk is shared out in 2^6 parts by its first values.
+_SPLIT = 6
+
+# As in pcor._kernels.lof_bounds, which is not imported before it is needed.
+_MOST_NEIGHBOURS = 100
+
+# The free values a row needs are half a word, and an index of that many bits is never enumerated.
+_MOST_FREE = 31
+
+Progress = Callable[[int, int], None]
+
+
+class Change(NamedTuple):
+    """One kind of row, and where removing or adding one changes the verdict."""
+
+    number: int
+    lost: Cubes
+    gained: Cubes
+
+
+class Found(NamedTuple):
+    """What a walk brings back: leaves, and for each change the leaf and what was changed."""
+
+    leaves: Cubes
+    was: NDArray[np.bool_]
+    leaf: NDArray[np.int64]
+    number: NDArray[np.int64]
+
+
+def applies(validity: Validity) -> bool:
+    """Tell whether the detector is LOF as the walk knows it."""
+    detector = validity.detector
+    return (
+        type(detector) is LOF
+        and detector.ties == "lower"
+        and detector.k <= _MOST_NEIGHBOURS
+        and len(validity.record.space.free) <= _MOST_FREE
+    )
+
+
+def removal_changes(
+    validity: Validity, progress: Progress | None
+) -> Iterator[tuple[int, float, Change]]:
+    """Yield the cell, the metric and the changes of each removal that changes COE.
+
+    By rising metric, then by cell.
+    """
+    from pcor._kernels.lof_removal import removal_flips
+
+    windows = Windows(validity)
+    found = windows.walk(lambda part: removal_flips(*windows.start, part, windows.rule), progress)
+    for change in _by_number(found):
+        pair = windows.first_pairs[change.number]
+        yield int(windows.view.pair_cells[pair]), float(windows.view.values[pair]), change
+
+
+def insertion_changes(
+    validity: Validity, values: Sequence[float], progress: Progress | None
+) -> Iterator[Change]:
+    """Yield for each metric that changes COE if a row with it is added, where it would.
+
+    Only contexts that cover the added row count; the caller knows its cell.
+    """
+    from pcor._kernels.lof_insertion import insertion_flips
+
+    windows = Windows(validity)
+    added = np.array(values, dtype=np.float64)
+    found = windows.walk(
+        lambda part: insertion_flips(*windows.start, part, windows.rule, added), progress
+    )
+    return _by_number(found)
+
+
+Flips = tuple[Indices, Indices, NDArray[np.bool_], NDArray[np.int32], NDArray[np.int32]]
+
+
+class Windows:
+    """A record's rows as the walk reads them.
+
+    Attributes:
+        view: the nearest rows of each cell; pairs of one metric by cell.
+        first_pairs: the first pair of each number; pairs that are alike have one number.
+        start: what a part of the walk needs to know before which part it is.
+        rule: k, the threshold, and the smallest population.
+    """
+
+    def __init__(self, validity: Validity) -> None:
+        detector, self.space = validity.detector, validity.record.space
+        assert isinstance(detector, LOF)  # noqa: S101 (see applies)
+        k = detector.k
+        smallest = max(k + 1, detector.min_population)
+        self.rule = (k, float(detector.threshold), smallest)
+        # On each side one row more than LOF looks at, or enough to see whether one can be spared.
+        wanted = max(2 * k + 1, smallest)
+        self.view = validity.table.view.nearest(validity.record.value, wanted + 1)
+        free = len(self.space.free)
+        self.split = _SPLIT if free > 2 * _SPLIT else 0
+        self.start = (self._sides(validity.record.value, wanted), free, self.split)
+
+    def _sides(self, v: float, wanted: int) -> Sides:
+        from pcor._kernels.lof_walk import Sides
+
+        view = self.view
+        order = np.lexsort((view.pair_cells, view.values))
+        values, cells = view.values[order], view.pair_cells[order]
+        new = np.concatenate([[True], (values[1:] != values[:-1]) | (cells[1:] != cells[:-1])])
+        self.first_pairs = order[new]
+        numbers = np.cumsum(new) - 1
+        needs = self.space.indices_of(view.needs)[order]
+        counts = view.counts[order].astype(np.int64)
+        at = view.place(v)
+        # V stands for itself in the middle: one row less of its own cell and metric.
+        counts[at + int(np.argmax((needs[at:] == 0) & (values[at:] == v)))] -= 1
+        rows = np.repeat(np.arange(len(order)), np.minimum(counts, wanted))
+        below, above = rows[rows < at][::-1], rows[rows >= at]
+        near = np.concatenate([needs[below[: 2 * wanted]], needs[above[: 2 * wanted]]])
+        self.order = _commonest_first(near, len(self.space.free))
+        needs = _renumbered(needs, self.order)
+        return Sides(
+            v,
+            *(values[below], needs[below], numbers[below]),
+            *(values[above], needs[above], numbers[above]),
+        )
+
+    def walk(self, flips: Callable[[int], Flips], progress: Progress | None) -> Found:
+        """Run all parts of the walk and put together what they find."""
+        parts = 1 << self.split
+        found: list[Flips | None] = [None] * parts
+        step = parts if progress is None else max(1, parts // 8)
+        for first in range(0, parts, step):
+
+            def work(place: int, first: int = first) -> None:
+                found[first + place] = flips(first + place)
+
+            one_by_one(step, work)
+            if progress is not None:
+                progress(first + step, parts)
+        return self._joined([part for part in found if part is not None])
+
+    def _joined(self, parts: list[Flips]) -> Found:
+        offsets = np.cumsum([0] + [len(bases) for bases, *_ in parts])[:-1]
+        back = np.argsort(self.order)
+        leaves = Cubes(
+            _renumbered(np.concatenate([part[0] for part in parts]), back),
+            _renumbered(np.concatenate([part[1] for part in parts]), back),
+        )
+        return Found(
+            leaves,
+            np.concatenate([part[2] for part in parts]),
+            np.concatenate([part[3] + first for part, first in zip(parts, offsets, strict=True)]),
+            np.concatenate([part[4] for part in parts]).astype(np.int64),
+        )
+
+
+def _commonest_first(needs: Indices, free: int) -> NDArray[np.int64]:
+    """Return the free values, those first that most of the rows near V need.
+
+    Leaves come early then: what is decided last is seldom seen in a window.
+    """
+    bits = needs[:, np.newaxis] >> np.arange(free, dtype=np.uint64) & np.uint64(1)
+    return np.argsort(-bits.sum(axis=0).astype(np.int64), kind="stable")
+
+
+def _renumbered(sets: Indices, order: NDArray[np.int64]) -> Indices:
+    """Return sets of free values in which the i-th is what ``order[i]`` was."""
+    renumbered = np.zeros_like(sets)
+    for place, old in enumerate(order):
+        renumbered |= (sets >> np.uint64(old) & np.uint64(1)) << np.uint64(place)
+    return renumbered
+
+
+def _by_number(found: Found) -> Iterator[Change]:
+    """Yield the changes of each number, rising."""
+    order = np.argsort(found.number, kind="stable")
+    numbers, counts = np.unique(found.number, return_counts=True)
+    for number, end, count in zip(numbers, np.cumsum(counts), counts, strict=True):
+        leaf = found.leaf[order[end - count : end]]
+        was = found.was[leaf]
+        lost, gained = found.leaves.chosen(leaf[was]), found.leaves.chosen(leaf[~was])
+        yield Change(int(number), lost, gained)

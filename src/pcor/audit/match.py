@@ -1,0 +1,230 @@
+"""COE match: how often does the set of valid contexts survive when some rows come or go?
+
+Private, and NOT PRIVATE in how it is made: seeded, computed from the rows, for the owner only.
+
+The paper (Section 6) removes random rows and reports how well COE matches, without saying whether
+that is the share of tables with exactly the same COE or the mean overlap of the two sets; both are
+given here, and the share of the old contexts that stay valid. It never adds rows; we do.
+
+Group privacy: between two tables that differ by k added or k removed rows and have the same COE,
+no answer's chance differs by more than a factor exp(k * epsilon). Every search takes from the table
+only COE, which is the same, and scores, which one row moves by at most the sensitivity; with COE
+held fixed, k steps of one row each cost epsilon each. Whether COE changes on the way does not
+matter. Where the two sets differ, OCDP promises nothing: that is the share to look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcor.accounting import exact
+from pcor.audit.changed import Row, changed_table
+from pcor.context import Space
+from pcor.detectors import Detector, get_detector
+from pcor.enumeration import ENUMERATION_LIMIT, blocks, check_size
+from pcor.errors import ParameterError, UnknownName, check_whole, plain
+from pcor.table import Table
+from pcor.validity import Validity
+from pcor.view import View
+
+CHANGES = (1, 5, 10, 25)
+REPEATS = 50
+KINDS = ("removed", "added")
+
+# Contexts judged in one go.
+_AT_ONCE = 1 << 16
+
+Progress = Callable[[int, int], None]
+Verdicts = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, repr=False)
+class Match:
+    """How COE fares when so many rows come or go. Private: for the owner only.
+
+    Attributes:
+        kind: ``"removed"`` or ``"added"``.
+        changes: how many rows come or go at once.
+        repeats: how many random tables were looked at.
+        equal: the share of them on which COE is the same set.
+        overlap: the mean of |A & B| / |A | B| of the old set A and the new one B; 1 where both are
+            empty.
+        kept: the mean share of the old contexts that are valid on the new table; 1 where there are
+            none.
+    """
+
+    kind: str
+    changes: int
+    repeats: int
+    equal: float
+    overlap: float
+    kept: float
+
+    def __repr__(self) -> str:
+        return "<Match: PRIVATE, for the owner only>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers for the owner's programs."""
+        return asdict(self)
+
+    def group(self, epsilon: object) -> str:
+        """Say what a release promises to a group of so many people."""
+        one = exact(epsilon)
+        who = "one person" if self.changes == 1 else f"a group of {self.changes}"
+        moved = "absence" if self.kind == "removed" else "arrival"
+        return (
+            f"To {who} whose {moved} leaves the set of valid contexts as it is, a release with "
+            f"epsilon {plain(one)} promises {plain(group_epsilon(one, self.changes))}; in "
+            f"{self.equal:.1%} of {self.repeats} random tries it did. To others OCDP promises "
+            "nothing."
+        )
+
+
+def group_epsilon(epsilon: object, people: int) -> Fraction:
+    """Return what a release promises to a group whose coming or going leaves COE as it is.
+
+    >>> str(group_epsilon("0.2", 5))
+    '1'
+    """
+    check_whole("people", people)
+    return exact(epsilon) * people
+
+
+def coe_match(
+    table: Table,
+    record: int | str,
+    detector: str | Detector = "lof",
+    *,
+    changes: Sequence[int] = CHANGES,
+    repeats: int = REPEATS,
+    kind: str = "removed",
+    seed: int = 0,
+    limit: int = ENUMERATION_LIMIT,
+    progress: Progress | None = None,
+) -> list[Match]:
+    """Return how COE fares on random changed tables, for each number of rows. For the owner only.
+
+    Removed rows are drawn without replacement from all but the record itself. Of an added row
+    every attribute value is drawn uniformly from its declared domain, and the metric is that of a
+    row of the table, drawn uniformly: so that newcomers earn what people do, wherever they are.
+
+    Args:
+        table: the rows.
+        record: the record's key.
+        detector: a detector or its name.
+        changes: how many rows come or go at once.
+        repeats: how many random tables for each.
+        kind: ``"removed"`` or ``"added"``.
+        seed: of the random rows.
+        limit: the largest space to enumerate.
+        progress: called with (tables done, tables in all) now and then.
+    """
+    if kind not in KINDS:
+        raise UnknownName("kind", kind, KINDS)
+    check_whole("repeats", repeats)
+    for number in changes:
+        check_whole("changes", number)
+    found = table.record(record)
+    check_size(found.space.size, limit)
+    rows = _Rows(table, Row(_places(table, found.space), found.value))
+    if kind == "removed" and max(changes, default=0) > rows.others:
+        raise ParameterError("changes: the table has not so many rows beside the record")
+    rule = get_detector(detector)
+    before = _verdicts(Validity(table, found, rule))
+    numbers = np.random.default_rng(seed)
+    matches = []
+    for done, count in enumerate(changes):
+        shares = np.empty((repeats, 3))
+        for repeat in range(repeats):
+            drawn = rows.some(count, numbers) if kind == "removed" else rows.new(count, numbers)
+            other = changed_table(table, **{kind: drawn})
+            validity = Validity(other, found, rule)
+            shares[repeat] = _shares(before, _after(before, validity, drawn))
+            if progress is not None:
+                progress(done * repeats + repeat + 1, len(changes) * repeats)
+        matches.append(Match(kind, count, repeats, *shares.mean(axis=0).tolist()))
+    return matches
+
+
+class _Rows:
+    """The rows of a table that can be drawn, by number. Private."""
+
+    def __init__(self, table: Table, own: Row) -> None:
+        view: View = table.view
+        self._schema, self._values = table.schema, view.values
+        self._places = view.cell_places - np.array(table.schema.offsets)
+        self._cells = view.pair_cells
+        counts = view.counts.astype(np.int64)
+        self._ends = np.cumsum(counts)  # every row, to take a metric from
+        mine = (self._places[self._cells] == own.places).all(axis=1) & (view.values == own.value)
+        counts[np.flatnonzero(mine)[0]] -= 1  # the record itself stays
+        self._ends_of_others = np.cumsum(counts)
+        self.others = int(self._ends_of_others[-1])
+
+    def some(self, count: int, numbers: np.random.Generator) -> list[Row]:
+        """Draw rows that are there."""
+        drawn = numbers.choice(self.others, count, replace=False)
+        pairs = np.searchsorted(self._ends_of_others, drawn, side="right")
+        return [
+            Row(tuple(self._places[self._cells[pair]].tolist()), float(self._values[pair]))
+            for pair in pairs
+        ]
+
+    def new(self, count: int, numbers: np.random.Generator) -> list[Row]:
+        """Draw rows that could come."""
+        sizes = [len(attribute.values) for attribute in self._schema.attributes]
+        places = numbers.integers(0, sizes, (count, len(sizes)))
+        pairs = np.searchsorted(
+            self._ends, numbers.integers(0, self._ends[-1], count), side="right"
+        )
+        return [
+            Row(tuple(where), value)
+            for where, value in zip(places.tolist(), self._values[pairs].tolist(), strict=True)
+        ]
+
+
+def _places(table: Table, space: Space) -> tuple[int, ...]:
+    """Return the record's own values as places in their domains."""
+    schema = table.schema
+    own = [position for position in range(schema.width) if space.fixed >> position & 1]
+    return tuple(p - offset for p, offset in zip(own, schema.offsets, strict=True))
+
+
+def _verdicts(validity: Validity) -> Verdicts:
+    return np.concatenate([block.valid for block in blocks(validity)])
+
+
+def _after(before: Verdicts, validity: Validity, changed: Sequence[Row]) -> Verdicts:
+    """Return the verdicts on the changed table.
+
+    A context that covers no changed row has the population it had. Where those are most, only the
+    others are judged again, one by one; otherwise all of them, block by block, which is faster for
+    each.
+    """
+    from pcor._kernels.lattice import all_totals
+
+    space, table = validity.record.space, validity.table
+    words = table.words([row.mask(table.schema) for row in changed])
+    needs = space.indices_of(words).astype(np.int64)
+    touched = all_totals(needs, np.ones(len(needs), dtype=np.int64), len(space.free)) > 0
+    if 3 * np.count_nonzero(touched) > len(touched):
+        return _verdicts(validity)
+    after = before.copy()
+    indices = np.flatnonzero(touched).astype(np.uint64)
+    for first in range(0, len(indices), _AT_ONCE):
+        part = indices[first : first + _AT_ONCE]
+        after[part] = validity.of_words(space.words_of(part))
+    return after
+
+
+def _shares(before: Verdicts, after: Verdicts) -> tuple[float, float, float]:
+    """Return whether the sets are equal, their overlap, and the share of the old one that stays."""
+    both, old = np.count_nonzero(before & after), np.count_nonzero(before)
+    either = np.count_nonzero(before | after)
+    return float(both == either), both / either if either else 1.0, both / old if old else 1.0

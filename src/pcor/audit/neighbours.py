@@ -1,0 +1,280 @@
+"""Which one-row changes change COE, and in which contexts? For the owner only.
+
+Private: everything here. OCDP protects a person only against tables with the same COE, so these
+changes are where its promise ends. V itself is public and never removed; rows of one cell with one
+metric are alike, so each distinct (cell, metric) is tried once.
+
+Why it is right: a context that does not cover the changed row has the same population as before, so
+only contexts that cover its cell are judged again, by the detector itself on the changed rows. LOF
+has a faster way to the same answers (``pcor.audit.lof_windows``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcor.audit import lof_windows
+from pcor.audit.cubes import Cubes, Indices
+from pcor.context import pack
+from pcor.enumeration import blocks
+from pcor.errors import ParameterError, TooLarge, counted, others_code
+from pcor.validity import Validity
+from pcor.view import View
+
+# The most verdicts that are asked for when nobody says otherwise; public. With a kernel that is a
+# minute or two, without one each verdict is a call of Python.
+VERDICT_LIMIT = 1 << 26
+SLOW_VERDICT_LIMIT = 1 << 20
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Neighbour:
+    """A one-row change that changes COE. Private, and so its repr says nothing.
+
+    Attributes:
+        kind: ``"removed"`` or ``"added"``.
+        places: the row's attribute values as places in their domains, one per attribute.
+        value: the row's metric.
+        rows: how many rows are alike, each of which can be the one removed; 1 for an added row.
+        lost_cubes: the contexts that were valid and no longer are; its ``len`` is cheap.
+        gained_cubes: the contexts that were not valid and now are.
+    """
+
+    kind: str
+    places: tuple[int, ...]
+    value: float
+    rows: int
+    lost_cubes: Cubes
+    gained_cubes: Cubes
+
+    def __repr__(self) -> str:
+        return "<Neighbour: PRIVATE, for the owner only>"
+
+    @property
+    def lost(self) -> Indices:
+        """The contexts that were valid and no longer are: rising indices in the record's Space.
+
+        Listed anew each time, since there can be millions.
+        """
+        return self.lost_cubes.indices()
+
+    @property
+    def gained(self) -> Indices:
+        """The contexts that were not valid and now are: rising indices in the record's Space."""
+        return self.gained_cubes.indices()
+
+
+class Row(NamedTuple):
+    """What all rows that are alike have in common: attribute values as bits, and the metric."""
+
+    mask: int
+    value: float
+
+
+def removals(
+    validity: Validity,
+    *,
+    rows: Sequence[int | str] | None = None,
+    limit: int | None = None,
+    progress: Progress | None = None,
+) -> list[Neighbour]:
+    """Return every removal of one row that changes COE, by rising metric. For the owner only.
+
+    Args:
+        validity: the record, the detector and the table.
+        rows: the keys of the rows to look at; by default all. V's own is passed over.
+        limit: the most verdicts to ask for.
+        progress: called with (parts done, parts in all) now and then.
+    """
+    wanted = None if rows is None else _named(validity, rows)
+    if lof_windows.applies(validity):
+        _check_verdicts(validity, "removed", [], limit)
+        masks = _masks(validity.table.view)
+        return [
+            _neighbour(validity, "removed", Row(masks[cell], value), change.lost, change.gained)
+            for cell, value, change in lof_windows.removal_changes(validity, progress)
+            if wanted is None or (masks[cell], value) in wanted
+        ]
+    found = [row for row in _removable(validity) if wanted is None or row in wanted]
+    return _judged_again(validity, "removed", found, limit, progress)
+
+
+def insertions(
+    validity: Validity,
+    values: Sequence[float],
+    *,
+    limit: int | None = None,
+    progress: Progress | None = None,
+) -> list[Neighbour]:
+    """Return every addition of one row with one of these metrics that changes COE.
+
+    The row may have any attribute values of the schema, also such as no row has. For the owner
+    only.
+
+    Args:
+        validity: the record, the detector and the table.
+        values: the metrics to try.
+        limit: the most verdicts to ask for.
+        progress: called with (parts done, parts in all) now and then.
+    """
+    metrics = sorted({float(value) for value in values})
+    if not all(math.isfinite(metric) for metric in metrics):
+        raise ParameterError("values must be finite numbers, such as those of the metric")
+    cells = _every_cell(validity)
+    if not lof_windows.applies(validity):
+        found = [Row(mask, metric) for metric in metrics for mask in cells]
+        return _judged_again(validity, "added", found, limit, progress)
+    _check_verdicts(validity, "added", [0] * len(metrics), limit)
+    changed = []
+    for number, lost, gained in lof_windows.insertion_changes(validity, metrics, progress):
+        for mask in cells:
+            need = _need(validity, mask)
+            sets = lost.with_bits(need), gained.with_bits(need)
+            if any(len(cubes.bases) for cubes in sets):
+                changed.append(_neighbour(validity, "added", Row(mask, metrics[number]), *sets))
+    return changed
+
+
+def _neighbour(validity: Validity, kind: str, row: Row, lost: Cubes, gained: Cubes) -> Neighbour:
+    positions = _positions(row.mask)
+    offsets = validity.table.schema.offsets
+    places = tuple(p - o for p, o in zip(positions, offsets, strict=True))
+    rows = _alike(validity, row) if kind == "removed" else 1
+    return Neighbour(kind, places, row.value, rows, lost, gained)
+
+
+# -- which rows -----------------------------------------------------------------------------------
+
+
+def _positions(mask: int) -> list[int]:
+    return [position for position in range(mask.bit_length()) if mask >> position & 1]
+
+
+def _masks(view: View) -> list[int]:
+    """Return the attribute values of each cell as bits."""
+    return [int.from_bytes(row.tobytes(), "little") for row in view.cell_needs.astype("<u8")]
+
+
+def _every_cell(validity: Validity) -> list[int]:
+    """Return every combination of attribute values as bits."""
+    schema = validity.table.schema
+    domains = [
+        range(offset, offset + len(attribute.values))
+        for attribute, offset in zip(schema.attributes, schema.offsets, strict=True)
+    ]
+    return [sum(1 << position for position in cell) for cell in product(*domains)]
+
+
+def _named(validity: Validity, rows: Iterable[int | str]) -> set[Row]:
+    """Return what the rows with these keys are like; V's own key names nobody."""
+    records = [validity.table.record(key) for key in rows]
+    return {Row(r.space.fixed, r.value) for r in records if r.key != validity.record.key}
+
+
+def _removable(validity: Validity) -> list[Row]:
+    """List what can be removed, by rising metric: not V itself, and nothing out of reach.
+
+    Where a rule looks at the nearest rows only, a row with that many nearer ones in its own cell
+    is seen in no context.
+    """
+    view = _in_reach(validity)
+    masks = _masks(validity.table.view)
+    order = np.lexsort((view.pair_cells, view.values))
+    pairs = zip(view.pair_cells[order].tolist(), view.values[order].tolist(), strict=True)
+    listed = list(dict.fromkeys(Row(masks[cell], value) for cell, value in pairs))
+    return [row for row in listed if row != _own(validity) or _alike(validity, row)]
+
+
+def _own(validity: Validity) -> Row:
+    return Row(validity.record.space.fixed, validity.record.value)
+
+
+def _alike(validity: Validity, row: Row) -> int:
+    """Return how many rows other than V are like this one."""
+    view = validity.table.view
+    pairs = slice(view.place(row.value), int(np.searchsorted(view.values, row.value, side="right")))
+    same = (view.needs[pairs] == validity.table.words([row.mask])[0]).all(axis=1)
+    return int(view.counts[pairs][same].sum()) - (row == _own(validity))
+
+
+# -- any detector ---------------------------------------------------------------------------------
+
+
+def _judged_again(
+    validity: Validity, kind: str, found: list[Row], limit: int | None, progress: Progress | None
+) -> list[Neighbour]:
+    """Try each row, and judge the contexts that cover it again."""
+    needs = [_need(validity, row.mask) for row in found]
+    _check_verdicts(validity, kind, needs, limit)
+    before = np.concatenate([block.valid for block in blocks(validity)])
+    view = _in_reach(validity, spare=1)
+    changed = []
+    for done, (row, need) in enumerate(zip(found, needs, strict=True)):
+        indices = Cubes.covering(need, len(before)).indices()
+        now = _verdicts(validity, _changed_view(view, kind, row, validity), indices)
+        was = before[indices]
+        lost, gained = indices[was & ~now], indices[now & ~was]
+        if len(lost) or len(gained):
+            changed.append(_neighbour(validity, kind, row, Cubes.of(lost), Cubes.of(gained)))
+        if progress is not None:
+            progress(done + 1, len(found))
+    return changed
+
+
+def _need(validity: Validity, mask: int) -> int:
+    """Return which free values a context needs to cover a cell, as the bits of an index."""
+    free = validity.record.space.free
+    return sum(1 << place for place, position in enumerate(free) if mask >> position & 1)
+
+
+def _check_verdicts(validity: Validity, kind: str, needs: list[int], limit: int | None) -> None:
+    """Refuse more verdicts than the limit; how many rows there are is not said, being private."""
+    if limit is None:
+        limit = VERDICT_LIMIT if validity.detector.has_kernel else SLOW_VERDICT_LIMIT
+    size = validity.record.space.size
+    if size + sum(size >> need.bit_count() for need in needs) > limit:
+        fewer = "rows= to look at some rows only" if kind == "removed" else "fewer values"
+        raise TooLarge(
+            f"the record has {counted(size)} possible contexts, and judging them again for every "
+            f"row {kind} takes more than the limit of {limit:,} verdicts; raise limit= if you have "
+            f"the time, or give {fewer}"
+        )
+
+
+def _in_reach(validity: Validity, spare: int = 0) -> View:
+    """Return the part of the table that the detector can see, and some rows more on each side.
+
+    All of it, where the detector has to count more rows than it looks at.
+    """
+    whole, detector = validity.table.view, validity.detector
+    if detector.reach is None or detector.min_population > detector.reach:
+        return whole
+    return whole.nearest(validity.record.value, detector.reach + spare)
+
+
+def _changed_view(view: View, kind: str, row: Row, validity: Validity) -> View:
+    """Return the view with one row less or more."""
+    needs = pack([row.mask], validity.table.schema.width)[0]
+    if kind == "removed":
+        return view.without_row(needs, row.value)
+    return view.with_row(needs, np.array(_positions(row.mask)), row.value)
+
+
+def _verdicts(validity: Validity, view: View, indices: Indices) -> NDArray[np.bool_]:
+    """Ask the detector about contexts of a changed table."""
+    detector, value = validity.detector, validity.record.value
+    words = validity.record.space.words_of(indices)
+    with others_code(f"the detector {detector.name!r}"):
+        moments = None
+        if detector.wants_moments:
+            moments = view.several_totals(words, detector.cell_moments(view, value))
+        return detector.batch(view, value, words, moments)

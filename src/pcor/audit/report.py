@@ -1,0 +1,221 @@
+"""What an exposure audit found, in numbers and in plain words. For the owner only.
+
+Private: everything; a repr shows nothing, and what is printed begins with the line that says so.
+Nothing is computed here but sums. ``exposure`` fills it in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pcor.audit.divergence import ERROR
+from pcor.errors import plain
+from pcor.planning import Plan
+from pcor.promise import OWNER_ONLY
+from pcor.schema import Value
+
+# A delta above this is one that people are warned of: one chance in a million.
+NOTICEABLE = 1e-6
+
+
+@dataclass(frozen=True, repr=False)
+class Exposed:
+    """People alike whose coming or going changes COE: one cell, one metric. Private.
+
+    Attributes:
+        kind: ``"removed"`` for people in the table, ``"added"`` for newcomers.
+        values: their attribute values.
+        metric: their metric.
+        people: how many they are; 1 for a newcomer.
+        lost: how many contexts are valid with the table as it is and not after the change.
+        gained: how many are valid only after it.
+        delta: the smallest delta that bounds what the release gives away of one of them.
+        ratio: the largest absolute log ratio of the chances of an answer that is possible with and
+            without them; ``None`` where there is none.
+    """
+
+    kind: str
+    values: dict[str, Value]
+    metric: float
+    people: int
+    lost: int
+    gained: int
+    delta: float
+    ratio: float | None
+
+    def __repr__(self) -> str:
+        return "<Exposed: PRIVATE, for the owner only>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers for the owner's programs."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True, repr=False)
+class Exposure:
+    """Who is exposed by a release for one record. Private: for the owner only.
+
+    Attributes:
+        record: the record's key.
+        settled: the plan of the release.
+        contexts: in how many contexts the record is an outlier.
+        people: how many rows were looked at, the record's own not counted.
+        exposed: people in the table whose removal changes COE, most exposed first.
+        tried: how many newcomers were looked at.
+        newcomers: those who would change COE, most exposed first.
+        metrics: the metrics of the newcomers.
+        note: why something was not looked at; empty where everything was.
+        everyone: under ``guarantee="dp"``, the largest log ratio that anybody in the table or any
+            newcomer faces; ``None`` where it was not computed.
+    """
+
+    record: int | str
+    settled: Plan
+    contexts: int
+    people: int
+    exposed: tuple[Exposed, ...] = ()
+    tried: int = 0
+    newcomers: tuple[Exposed, ...] = ()
+    metrics: tuple[float, ...] = ()
+    note: str = ""
+    everyone: float | None = None
+
+    def __repr__(self) -> str:
+        return "<Exposure: PRIVATE, for the owner only>"
+
+    @property
+    def exposed_people(self) -> int:
+        """How many people in the table are exposed."""
+        return sum(one.people for one in self.exposed)
+
+    @property
+    def largest_delta(self) -> float:
+        """The delta of the person in the table who is most exposed; 0 where nobody is."""
+        return max((one.delta for one in self.exposed), default=0.0)
+
+    @property
+    def largest_newcomer_delta(self) -> float:
+        """The delta of the newcomer who would be most exposed; 0 where none would be."""
+        return max((one.delta for one in self.newcomers), default=0.0)
+
+    @property
+    def largest_ratio(self) -> float | None:
+        """The largest log ratio of an answer that is possible with and without an exposed person.
+
+        Under ``guarantee="dp"`` that of everybody.
+        """
+        if self.settled.guarantee == "dp":
+            return self.everyone
+        ratios = [one.ratio for one in self.exposed if one.ratio is not None]
+        return max(ratios, default=None)
+
+    def facing(self, delta: float) -> int:
+        """Return how many people in the table face more than this delta."""
+        return sum(one.people for one in self.exposed if one.delta > delta)
+
+    @property
+    def verdict(self) -> str:
+        """What it comes to, in plain words."""
+        said = _pure_verdict(self) if self.settled.guarantee == "dp" else _verdict(self)
+        return " ".join(filter(None, [said, self.note]))
+
+    def __str__(self) -> str:
+        return f"{OWNER_ONLY}\n{self.verdict}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, for the owner's programs."""
+        return {
+            "owner_only": OWNER_ONLY,
+            "record": self.record,
+            "verdict": self.verdict,
+            "contexts": self.contexts,
+            "people": self.people,
+            "exposed_people": self.exposed_people,
+            "largest_delta": self.largest_delta,
+            "largest_ratio": self.largest_ratio,
+            "error": ERROR,
+            "exposed": [one.to_dict() for one in self.exposed],
+            "newcomers": {
+                "metrics": list(self.metrics),
+                "tried": self.tried,
+                "exposed": len(self.newcomers),
+                "largest_delta": self.largest_newcomer_delta,
+                "list": [one.to_dict() for one in self.newcomers],
+            },
+            "plan": self.settled.to_dict(),
+        }
+
+
+# -- in plain words -------------------------------------------------------------------------------
+
+_INSTEAD = (
+    "Under guarantee 'dp' (detectors tail, neighbourhood, rare_bin) nobody would be: it covers "
+    "everyone but the record."
+)
+
+
+def _verdict(found: Exposure) -> str:
+    epsilon = plain(found.settled.bill.epsilon)
+    opening = f"For record {found.record}, a release under OCDP with epsilon {epsilon} would expose"
+    newcomers = _newcomers_verdict(found)
+    if not found.exposed:
+        return (
+            f"{opening} nobody of the {found.people:,} people looked at: the set of valid contexts "
+            "is the same without any one of them, so the promise of OCDP holds for each."
+            + newcomers
+        )
+    count = found.exposed_people
+    who = "1 person" if count == 1 else f"{count:,} people"
+    worst = (
+        f"{opening} {who} of {found.people:,}: without any one of them the set of valid contexts "
+        "is another one, and OCDP promises them nothing. The most exposed faces a delta of "
+        f"{chance(found.largest_delta)}: {_meaning(found.largest_delta)}."
+    )
+    faced = found.facing(NOTICEABLE)
+    many = f" More than {NOTICEABLE:g} is faced by {f'{faced:,}' if faced else 'none'} of them."
+    return f"{worst}{many}{newcomers} {_INSTEAD}"
+
+
+def _newcomers_verdict(found: Exposure) -> str:
+    if not found.tried:
+        return ""
+    if not found.newcomers:
+        return f" None of {found.tried:,} possible newcomers would change it."
+    return (
+        f" Of {found.tried:,} possible newcomers {len(found.newcomers):,} would change it; the "
+        f"most exposed would face a delta of {chance(found.largest_newcomer_delta)}."
+    )
+
+
+def _pure_verdict(found: Exposure) -> str:
+    epsilon = plain(found.settled.bill.epsilon)
+    computed = (
+        ""
+        if found.everyone is None
+        else f" Computed on this table, the largest log ratio is {found.everyone:.6g}."
+    )
+    return (
+        f"For record {found.record}, a release under guarantee 'dp' with epsilon {epsilon} exposes "
+        f"nobody: with or without any one of the {found.people:,} other people, or a newcomer, no "
+        f"answer's chance differs by more than a factor exp({epsilon}).{computed}"
+    )
+
+
+def chance(delta: float) -> str:
+    """Write a delta so that nobody takes a tiny one for none, or a near-certainty for certain.
+
+    >>> [chance(delta) for delta in (3e-12, 0.00042, 0.9834, 0.99999999, 1.0)]
+    ['less than 1e-09', '0.00042', '0.983', '0.99999999', '1']
+    """
+    if delta < ERROR:
+        return f"less than {ERROR:g}"
+    return f"{delta:.3g}" if delta < 0.999 else f"{delta:.9g}"
+
+
+def _meaning(delta: float) -> str:
+    if delta > 0.5:
+        return "to those who know all other rows, the answer is likely to tell that they are there"
+    if delta > NOTICEABLE:
+        return "with about that chance the answer tells those who know all other rows about them"
+    return "hardly anything, but no promise says so"

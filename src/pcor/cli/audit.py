@@ -1,0 +1,270 @@
+"""``pcor audit``: who a release would expose; private results, for the owner only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import pcor
+from pcor.audit import Exposed, Exposure, Match, coe_match
+from pcor.audit import exposure as exposure_of
+from pcor.audit.divergence import ERROR
+from pcor.audit.match import KINDS, REPEATS
+from pcor.audit.report import chance
+from pcor.cli import options
+from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell
+from pcor.errors import ParameterError, check_whole
+from pcor.planning import plan
+from pcor.schema import Schema
+from pcor.writing import check_target
+
+ENDINGS = (".png", ".svg", ".html")
+SHOWN = 10  # people of one record on the screen; --json has all
+
+Records = Annotated[
+    list[str],
+    typer.Option(
+        "--record",
+        help="A record's id, or its row number from 0 if there is no id; may be repeated.",
+    ),
+]
+
+
+@guarded
+def audit(
+    file: options.File,
+    schema: options.SchemaFile,
+    record: Records = [],  # noqa: B006 (typer copies it)
+    records: Annotated[
+        Path | None, typer.Option("--records", help="A text file with one record on each line.")
+    ] = None,
+    detector: options.DetectorName = "lof",
+    epsilon: Annotated[
+        str, typer.Option("--epsilon", help="The cost of the release to be audited.")
+    ] = "0.2",
+    search: options.SearchName = "auto",
+    samples: options.Samples = None,
+    accounting: options.Accounting = "tight",
+    selection: options.Selection = None,
+    guarantee: options.Guarantee = "ocdp",
+    delta: options.Delta = None,
+    steepness: options.Steepness = None,
+    insert: Annotated[
+        str | None,
+        typer.Option(
+            "--insert",
+            help="Metrics of newcomers to look at, 100,250.5; none for no newcomers. By default "
+            "the record's own and the table's smallest, quartiles and largest.",
+        ),
+    ] = None,
+    match: Annotated[
+        bool,
+        typer.Option("--match", help="Also: how often random rows that come or go change COE."),
+    ] = False,
+    repeats: Annotated[
+        int, typer.Option("--repeats", help="With --match: random tables for each number of rows.")
+    ] = REPEATS,
+    seed: Annotated[int, typer.Option("--seed", help="With --match: of the random rows.")] = 0,
+    limit: Annotated[
+        int | None, typer.Option("--limit", help="The most verdicts to ask for, if you have time.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Also draw a chart: a .png, .svg or .html file.")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """OWNER ONLY: say who a release would expose, and by how much.
+
+    The usual guarantee (OCDP) promises nothing to a person without whom the record's set of valid
+    contexts would be another one. This looks at everybody in the table, and at possible newcomers.
+    Nothing is released, nothing is charged, and what is printed must not leave the owner's hands.
+
+    Example: pcor audit claims.csv --schema claims.toml --record 17 --epsilon 0.2
+    """
+    if out is not None:
+        check_target(out, ENDINGS)
+        _check_charts(out)
+    keys = _keys(record, records)
+    metrics = _metrics(insert)
+    check_whole("--repeats", repeats)
+    declared = Schema.from_file(schema)
+    settings: dict[str, Any] = {
+        "detector": detector,
+        "search": search,
+        "samples": samples,
+        "accounting": accounting,
+        "selection": selection,
+        "guarantee": guarantee,
+        "delta": delta,
+        "steepness": steepness,
+    }
+    plan(declared, epsilon, **settings)  # what can be refused without looking at rows
+    table = pcor.Table(file, declared)
+    found: list[Exposure] = []
+    matches: list[list[Match]] = []
+    for key in keys:
+        with progress_bar(f"auditing record {key}") as progress:
+            found.append(
+                exposure_of(
+                    table, key, epsilon, insert=metrics, limit=limit, progress=progress, **settings
+                )
+            )
+        matches.append(_matches(table, key, detector, repeats, seed) if match else [])
+    if out is not None:
+        from pcor.audit.chart import exposure_chart, save_exposure_chart
+
+        save_exposure_chart(exposure_chart(found), out)
+        tell(f"{OWNER_ONLY} Written to {out}")
+    if as_json:
+        say_json(_content(found, matches, epsilon, match=match))
+        return
+    say(OWNER_ONLY)
+    for one, several in zip(found, matches, strict=True):
+        say("")
+        say(_text(one, several, epsilon))
+
+
+def _keys(given: Sequence[str], file: Path | None) -> list[str]:
+    """Return the records that were asked for, each once."""
+    lines: list[str] = []
+    if file is not None:
+        try:
+            lines = file.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            raise ParameterError(
+                f"--records {str(file)!r} cannot be read; give a text file with one record on "
+                "each line"
+            ) from None
+    keys = [key for key in dict.fromkeys([*given, *map(str.strip, lines)]) if key]
+    if not keys:
+        raise ParameterError("give at least one --record, or --records FILE")
+    return keys
+
+
+def _metrics(text: str | None) -> list[float] | None:
+    """Read --insert: numbers with commas between them, or none."""
+    if text is None:
+        return None
+    if text.strip().lower() == "none":
+        return []
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ParameterError(
+            "--insert takes numbers with commas between them, such as 100,250.5, or none"
+        ) from None
+
+
+def _check_charts(out: Path) -> None:
+    """Refuse before the work a chart that nothing here can draw."""
+    try:
+        import pcor.audit.chart  # noqa: F401 (takes a while, and is an extra)
+    except ImportError:
+        raise ParameterError(
+            f"--out {str(out)!r} needs altair and vl-convert, which are not installed: "
+            "pip install 'pcor[plots]'. --json works without them"
+        ) from None
+
+
+def _matches(table: pcor.Table, key: str, detector: str, repeats: int, seed: int) -> list[Match]:
+    found: list[Match] = []
+    for kind in KINDS:
+        with progress_bar(f"rows {kind} at random, record {key}") as progress:
+            found += coe_match(
+                table, key, detector, repeats=repeats, kind=kind, seed=seed, progress=progress
+            )
+    return found
+
+
+def _content(
+    found: Sequence[Exposure], matches: Sequence[Sequence[Match]], epsilon: str, *, match: bool
+) -> dict[str, Any]:
+    """Return everything as one JSON object; what is the same for all records stands once."""
+    records = []
+    for one, several in zip(found, matches, strict=True):
+        content = {k: v for k, v in one.to_dict().items() if k not in ("owner_only", "plan")}
+        if match:
+            content["match"] = [m.to_dict() | {"group": m.group(epsilon)} for m in several]
+        records.append(content)
+    return {
+        "owner_only": OWNER_ONLY,
+        "private": True,
+        "plan": found[0].settled.to_dict(),
+        "records": records,
+    }
+
+
+def _text(found: Exposure, matches: Sequence[Match], epsilon: str) -> str:
+    """Say the verdict, then who; all of it private."""
+    lines = [found.verdict]
+    lines += _table("People in the table (private):", found.exposed)
+    lines += _table("Possible newcomers (private):", found.newcomers)
+    if found.largest_ratio is not None and found.exposed:
+        ratio = found.largest_ratio if found.largest_ratio > ERROR else 0.0
+        lines += [
+            "",
+            "Answers possible with and without an exposed person: largest log ratio "
+            f"{ratio:.4g} (epsilon is {epsilon}).",
+        ]
+    if matches:
+        lines += _match_lines(matches, epsilon)
+    return "\n".join(lines)
+
+
+def _table(title: str, people: Sequence[Exposed]) -> list[str]:
+    """Lay out the most exposed."""
+    if not people:
+        return []
+    names = list(people[0].values)
+    head = [*names, "metric", "people", "contexts lost", "gained", "delta"]
+    rows = [
+        [
+            *(str(one.values[name]) for name in names),
+            f"{one.metric:.10g}",
+            f"{one.people:,}",
+            f"{one.lost:,}",
+            f"{one.gained:,}",
+            f"< {ERROR:g}" if one.delta < ERROR else chance(one.delta),
+        ]
+        for one in people[:SHOWN]
+    ]
+    rest = len(people) - len(rows)
+    more = [f"  ... and {rest:,} more kinds of people; --json has all of them"] if rest else []
+    return ["", title, *_aligned([head, *rows], len(names)), *more]
+
+
+def _aligned(rows: Sequence[Sequence[str]], texts: int) -> list[str]:
+    """Lay out columns: the first ones to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  "
+        + "  ".join(
+            cell.ljust(width) if place < texts else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+
+
+def _match_lines(matches: Sequence[Match], epsilon: str) -> list[str]:
+    head = ["rows", "at once", "COE the same", "mean overlap", "mean kept", "promised to the group"]
+    rows = [
+        [
+            match.kind,
+            f"{match.changes}",
+            f"{match.equal:.1%}",
+            f"{match.overlap:.2%}",
+            f"{match.kept:.2%}",
+            pcor.errors.plain(pcor.audit.group_epsilon(epsilon, match.changes)),
+        ]
+        for match in matches
+    ]
+    return [
+        "",
+        f"Random rows that come or go, {matches[0].repeats} tables each (private). The promise "
+        "holds only where COE is the same:",
+        *_aligned([head, *rows], 1),
+    ]
