@@ -7,14 +7,17 @@ beside this file describes it to programs.
 
 from __future__ import annotations
 
+import copy
 import html
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from pcor.context import Context
+from pcor.errors import ParameterError, plain
 from pcor.planning import Plan
 from pcor.promise import Promise
 from pcor.writing import check_target, write_text
@@ -33,12 +36,34 @@ class Release:
         context: where the record is an outlier.
         plan: what was done and what it cost.
         private: false for seeded runs, which are for tests.
+        stored: the certificate as it was written down, for a release that is repeated.
+        engine: what held the rows, with its version.
     """
 
     record: int | str
     context: Context
     plan: Plan
     private: bool
+    stored: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    engine: str = field(default="unknown", compare=False)
+
+    @classmethod
+    def from_dict(cls, certificate: Mapping[str, Any], plan: Plan) -> Release:
+        """Return the release that a certificate speaks of, which was drawn by this plan.
+
+        The certificate stays as it is, word for word, also under a newer version of pcor.
+        """
+        same = (
+            certificate.get("format") == FORMAT
+            and certificate["schema_sha256"] == plan.schema.sha256
+            and certificate["promise"]["epsilon"] == plain(plan.bill.epsilon)
+            and certificate["promise"]["delta"] == plain(plan.bill.delta)
+            and certificate["guarantee"] == plan.guarantee
+        )
+        if not same:
+            raise ParameterError("the certificate was not made by this plan")
+        context = Context.from_bits(plan.schema, certificate["bits"])
+        return cls(certificate["record"], context, plan, certificate["private"], certificate)
 
     @property
     def epsilon(self) -> float:
@@ -70,6 +95,8 @@ class Release:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate: the context and public parameters."""
+        if self.stored is not None:
+            return copy.deepcopy(dict(self.stored))
         planned = self.plan.to_dict()
         for size in ("attributes", "values", "possible_contexts"):
             del planned[size]  # the schema's own numbers; its fingerprint says it all
@@ -82,6 +109,7 @@ class Release:
             "sentence": str(self),
             **planned,
             "private": self.private,
+            "engine": self.engine,
             "software": f"pcor {version('pcor')}",
         }
 
@@ -166,7 +194,9 @@ def _settings(certificate: dict[str, Any]) -> str:
             rest = ", ".join(f"{key} {value}" for key, value in setting.items() if key != "name")
             setting = f"{setting['name']} ({rest})" if rest else setting["name"]
         rows[name] = setting
-    rows |= {"schema": certificate["schema_sha256"], "software": certificate["software"]}
+    rows["schema"] = certificate["schema_sha256"]
+    # A stored certificate may be of a version that did not name the engine.
+    rows |= {name: certificate[name] for name in ("engine", "software") if name in certificate}
     return "".join(
         f'<tr><th scope="row">{name}</th><td>{html.escape(str(setting))}</td></tr>'
         for name, setting in rows.items()

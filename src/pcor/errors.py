@@ -16,7 +16,11 @@ a count, a score or a draw, so an error can be shown to the analyst and written 
       TooLarge                a space too large for what was asked
       WriteError              an output that cannot be written
       BudgetExceeded          exit 3, the budget cannot pay
+        CapExceeded           one release asks for more than any release may
       NoValidContext          exit 4, nothing to release
+      KeyConflict             a key that another request has used
+      LedgerError             exit 5, the ledger cannot be used
+        StillRunning          the same request is being answered elsewhere
 """
 
 from __future__ import annotations
@@ -116,11 +120,24 @@ class BudgetExceeded(PcorError):
     exit_code = 3
     kind = "budget_exceeded"
 
-    def __init__(self, *, asked: Fraction, left: Fraction, what: str = "epsilon") -> None:
+    def __init__(
+        self, *, asked: Fraction, left: Fraction, what: str = "epsilon", of: str = "the budget"
+    ) -> None:
         self.asked, self.left, self.short_by = asked, left, asked - left
         super().__init__(
-            f"this release asks for {what} {plain(asked)}, the budget has {plain(left)} left: "
+            f"this release asks for {what} {plain(asked)}, {of} has {plain(left)} left: "
             f"short by {plain(self.short_by)}; nothing was spent"
+        )
+
+
+class CapExceeded(BudgetExceeded):
+    """One release asks for more than any single release may. Nothing was spent."""
+
+    def __init__(self, *, asked: Fraction, cap: Fraction, of: str) -> None:
+        super().__init__(asked=asked, left=cap)
+        self.args = (
+            f"this release asks for epsilon {plain(asked)}, {of} allows one release {plain(cap)} "
+            f"at most: short by {plain(self.short_by)}; nothing was spent",
         )
 
 
@@ -135,6 +152,25 @@ class NoValidContext(PcorError):
 
     exit_code = 4
     kind = "no_valid_context"
+
+
+class KeyConflict(PcorError):
+    """A key stands for one request, and this one is another."""
+
+    kind = "key_conflict"
+
+
+class LedgerError(PcorError):
+    """The ledger cannot be read or written. What it holds is whole."""
+
+    exit_code = 5
+    kind = "ledger"
+
+
+class StillRunning(LedgerError):
+    """The same request is being answered by somebody else at this moment."""
+
+    kind = "still_running"
 
 
 class _Silence:

@@ -1,0 +1,186 @@
+"""``pcor ledger``: budgets, allotments, and the books of a ledger.
+
+Public: all that is printed. A ledger holds what was asked, what it cost and what was released.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import pcor
+from pcor.cli import options
+from pcor.cli.output import guarded, say, say_json, tell
+from pcor.errors import LedgerError, ParameterError
+from pcor.writing import check_target
+
+if TYPE_CHECKING:
+    from pcor.ledger import Head, Status
+
+app = typer.Typer(
+    help="Keep a budget that outlives the command: set it, share it out, look at the books.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Url = Annotated[
+    str, typer.Argument(help="A file (books.db), or a postgresql:// URL.", metavar="LEDGER")
+]
+Dataset = Annotated[str, typer.Argument(help="The name of the people.", metavar="DATASET")]
+Ceiling = Annotated[str, typer.Option("--epsilon", help="All epsilons together, at most.")]
+Slack = Annotated[
+    str | None, typer.Option("--delta", help="All deltas together, at most; by default 0.")
+]
+
+
+@app.command("budget")
+@guarded
+def budget(
+    url: Url,
+    dataset: Dataset,
+    epsilon: Ceiling,
+    delta: Slack = None,
+    cap: Annotated[
+        str | None, typer.Option("--cap", help="The most that one release may cost.")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Set what all releases about a dataset's people may spend; make the ledger if it is new.
+
+    A later call replaces all three numbers, but nothing below what is spent. Example:
+
+    pcor ledger budget books.db claims --epsilon 2 --cap 0.5
+    """
+    _show([pcor.Ledger(url).set_budget(dataset, epsilon, delta, cap)], as_json)
+
+
+@app.command("allot")
+@guarded
+def allot(
+    url: Url,
+    dataset: Dataset,
+    analyst: Annotated[str, typer.Argument(help="The analyst, or a project.", metavar="ANALYST")],
+    epsilon: Ceiling,
+    delta: Slack = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Set what one analyst may spend of a dataset's budget.
+
+    Example: pcor ledger allot books.db claims ana --epsilon 0.5
+    """
+    _show([_open(url).allot(dataset, analyst, epsilon, delta)], as_json)
+
+
+@app.command("show")
+@guarded
+def show(
+    url: Url,
+    dataset: Annotated[
+        str | None, typer.Argument(help="Only this dataset.", metavar="[DATASET]")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Show budgets: what is spent, by which guarantee, and what is left.
+
+    Example: pcor ledger show books.db
+    """
+    ledger = _open(url)
+    names = ledger.datasets() if dataset is None else [dataset]
+    _show([ledger.status(name) for name in names], as_json, ledger.head())
+
+
+@app.command("export")
+@guarded
+def export(
+    url: Url,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Where to write; by default to stdout.")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Write every entry as one line of JSON: budgets, charges, answers, refusals.
+
+    Example: pcor ledger export books.db --out books.jsonl
+    """
+    ledger = _open(url)
+    if out is None:
+        if as_json:
+            raise ParameterError("--json goes with --out; on stdout there are the entries")
+        ledger.export(sys.stdout)
+        return
+    check_target(out)
+    written = ledger.export(out)
+    if as_json:
+        say_json({"entries": written, "out": str(out), "head": str(ledger.head())})
+    else:
+        tell(f"{written} entries written to {out}")
+
+
+@app.command("verify")
+@guarded
+def verify(
+    url: Url,
+    noted: Annotated[
+        str | None,
+        typer.Option("--noted", help="A head that was noted earlier, as `show` prints it."),
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Check that no entry was changed, removed or moved, and that all totals follow from them.
+
+    Example: pcor ledger verify books.db
+    """
+    checked = _open(url).verify(None if noted is None else _head(noted))
+    if as_json:
+        problems = list(checked.problems)
+        say_json({"ok": checked.ok, "problems": problems, "head": str(checked.head)})
+    else:
+        say(str(checked))
+    if not checked.ok:
+        raise typer.Exit(LedgerError.exit_code)
+
+
+@app.command("upgrade")
+@guarded
+def upgrade(url: Url, as_json: options.AsJson = False) -> None:
+    """Bring the tables of a ledger up to date; every other command does so too.
+
+    Example: pcor ledger upgrade books.db
+    """
+    from pcor.ledger.tables import VERSION  # brings a database library along
+
+    _open(url)
+    if as_json:
+        say_json({"version": VERSION})
+    else:
+        say(f"the ledger's tables are of version {VERSION}")
+
+
+def _open(url: str) -> pcor.Ledger:
+    """Open a ledger that exists: a misspelt name must not make one."""
+    return pcor.Ledger(url, create=False)
+
+
+def _head(text: str) -> Head:
+    from pcor.ledger import Head
+
+    count, _, digits = text.partition(":")
+    if not count.isdecimal() or len(digits) != 64:
+        raise ParameterError("--noted is a number, a colon and 64 digits, as `show` prints it")
+    return Head(int(count), digits)
+
+
+def _show(found: list[Status], as_json: bool, head: Head | None = None) -> None:
+    if as_json:
+        content: dict[str, Any] = {"datasets": [status.to_dict() for status in found]}
+        say_json(content if head is None else content | {"head": str(head)})
+        return
+    for status in found:
+        say(str(status))
+    if not found:
+        say("no budget is set yet")
+    if head is not None:
+        tell(f"head {head}")

@@ -1,0 +1,26 @@
+"""The ledger: a budget that outlives the process, and every answer that was paid from it.
+
+Public: everything in it. It holds requests, which are made from the schema alone, what they cost,
+and the certificates that were released. No row, count, score or unreleased draw is ever written.
+"""
+
+from pcor.ledger.accounts import OWNER, Account, Status
+from pcor.ledger.answers import read_answer
+from pcor.ledger.charging import Claim
+from pcor.ledger.entries import Entry, Head
+from pcor.ledger.ledger import Ledger
+from pcor.ledger.request import Request
+from pcor.ledger.verifying import Verification
+
+__all__ = [
+    "OWNER",
+    "Account",
+    "Claim",
+    "Entry",
+    "Head",
+    "Ledger",
+    "Request",
+    "Status",
+    "Verification",
+    "read_answer",
+]

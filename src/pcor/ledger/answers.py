@@ -1,0 +1,45 @@
+"""Answers: what is stored for a charge, and given again whenever the same is asked.
+
+Public: everything here. An answer is a released certificate, or an error that the draw ended in:
+"there is no valid context" is an output like any other (docs/proofs/README.md, "Errors are
+outputs"), so it is paid for, stored and repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pcor.certificate import Release
+from pcor.errors import PcorError
+from pcor.planning import Plan
+
+ERROR_FORMAT = "pcor-error/1"
+
+
+def write_answer(outcome: Release | PcorError) -> dict[str, Any]:
+    """Return what is stored: the certificate, or the error in its own public words."""
+    if isinstance(outcome, Release):
+        return outcome.to_dict()
+    return {
+        "format": ERROR_FORMAT,
+        "kind": outcome.kind,
+        "error": str(outcome),
+        "exit_code": outcome.exit_code,
+    }
+
+
+def read_answer(answer: Mapping[str, Any], plan: Plan) -> Release:
+    """Return the stored release, or raise the stored error."""
+    if answer.get("format") != ERROR_FORMAT:
+        return Release.from_dict(answer, plan)
+    kinds = {kind.kind: kind for kind in _kinds(PcorError)}
+    kind = kinds.get(answer["kind"], PcorError)
+    raise kind.__new__(kind, answer["error"])  # some of them build their message otherwise
+
+
+def _kinds(above: type[PcorError]) -> Iterator[type[PcorError]]:
+    # The most general last: a subclass may share its parent's kind.
+    for below in above.__subclasses__():
+        yield from _kinds(below)
+    yield above

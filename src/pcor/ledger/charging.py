@@ -1,0 +1,182 @@
+"""What happens inside one transaction: a request is charged, refused or found; an answer is stored.
+
+Public: everything here. Each function is called with the ledger's lock held (``lock_head``), so
+what it reads stays true until it has written. Nothing here draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from pcor.errors import BudgetExceeded, KeyConflict, LedgerError, ParameterError, StillRunning
+from pcor.ledger import tables
+from pcor.ledger.accounts import (
+    EVERYBODY,
+    NOTHING,
+    Account,
+    payers,
+    read_account,
+    write_account,
+)
+from pcor.ledger.amounts import DAMAGED
+from pcor.ledger.entries import Head, append, read_entry
+from pcor.ledger.leases import LEASE, end_lease, is_running, take_lease
+from pcor.ledger.request import Request
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A request that is paid for.
+
+    Attributes:
+        request: what was asked.
+        charge: the number of the entry that charged it.
+        state: "new": charged now, to be drawn; "unfinished": charged before and never answered, to
+            be drawn; "done": answered.
+        answer: what is stored, where it is done.
+        lease: says that whoever holds this claim draws.
+    """
+
+    request: Request
+    charge: int
+    state: str
+    answer: Mapping[str, Any] | None = None
+    lease: str = field(default="", repr=False)
+
+
+def find_answer(connection: Connection, request: Request) -> Claim | None:
+    """Return the claim of a request that is answered; refuse a key of another request."""
+    known = _known(connection, request)
+    if known is None or known.answer is None:
+        return None
+    return Claim(request, known.charge, "done", _answer(connection, request, known.answer))
+
+
+def claim_request(
+    connection: Connection, head: Head, request: Request, *, now: int, at: str
+) -> Claim | BudgetExceeded:
+    """Find a request or charge it; return the refusal where it cannot be paid."""
+    done = find_answer(connection, request)
+    if done is not None:
+        return done
+    known = _known(connection, request)
+    if known is None:
+        charge, state = head.entries + 1, "new"
+        refusal = _pay(connection, head, request, at)
+        if refusal is not None:
+            return refusal
+    else:
+        charge, state = known.charge, "unfinished"
+        if is_running(connection, charge, now):
+            raise StillRunning(
+                "this request is being answered at this moment; ask again, with the same key, in a "
+                "while. Nothing more is charged for it"
+            )
+    lease = take_lease(connection, charge, until=now + LEASE)
+    return Claim(request, charge, state, lease=lease)
+
+
+def store_answer(
+    connection: Connection, head: Head, claim: Claim, answer: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Store an answer unless there is one; return the one that is stored."""
+    request = claim.request
+    known = _known(connection, request)
+    if known is None or known.charge != claim.charge:
+        raise LedgerError("this claim is not of this ledger; nothing was stored")
+    if known.answer is not None:
+        return _answer(connection, request, known.answer)
+    # No time: when an answer was ready depends on private rows.
+    body = {"charge": claim.charge, "answer": answer}
+    number = append(connection, head, "answer", body, at="", **_names(request)).entries
+    connection.execute(
+        update(tables.requests)
+        .where(tables.requests.c.charge == claim.charge)
+        .values(answer=number)
+    )
+    end_lease(connection, claim.charge)
+    return _answer(connection, request, number)
+
+
+def read_budget(connection: Connection, dataset: str) -> Account:
+    """Return the account of a dataset, or say that its owner has to open one."""
+    account = read_account(connection, dataset)
+    if account is None:
+        raise ParameterError(
+            f"the ledger has no budget for dataset {dataset!r}; its owner sets one first: "
+            "`pcor ledger budget`, or set_budget in Python"
+        )
+    return account
+
+
+def _pay(connection: Connection, head: Head, request: Request, at: str) -> BudgetExceeded | None:
+    """Charge every account that pays, or write down the refusal and return it."""
+    try:
+        paying = [_payer(connection, request, analyst) for _, analyst in _payers(request)]
+    except BudgetExceeded as refusal:
+        said = {"fingerprint": request.fingerprint, "refusal": str(refusal)}
+        append(connection, head, "refusal", said, at=at, **_names(request))
+        return refusal
+    for account in paying:
+        charged = account.charged(request.epsilon, request.delta, request.guarantee)
+        write_account(connection, charged)
+    body = {
+        "epsilon": str(request.epsilon),
+        "delta": str(request.delta),
+        "guarantee": request.guarantee,
+        "request": request.to_dict(),
+    }
+    charge = append(connection, head, "charge", body, at=at, **_names(request)).entries
+    row = _names(request) | {"fingerprint": request.fingerprint, "charge": charge}
+    connection.execute(insert(tables.requests).values(row))
+    return None
+
+
+def _payers(request: Request) -> list[tuple[str, str]]:
+    return payers(request.dataset, request.analyst)
+
+
+def _payer(connection: Connection, request: Request, analyst: str) -> Account:
+    """Return an account that can pay, or refuse."""
+    if analyst == EVERYBODY:
+        account = read_budget(connection, request.dataset)
+    else:
+        found = read_account(connection, request.dataset, analyst)
+        # Without an allotment there is nothing to spend.
+        account = found or Account(request.dataset, analyst, NOTHING)
+    account.check(request)
+    return account
+
+
+def _names(request: Request) -> dict[str, str]:
+    return {"dataset": request.dataset, "analyst": request.analyst, "key": request.key}
+
+
+def _known(connection: Connection, request: Request) -> Any:
+    """Return the row of a request that was charged before; refuse a key of another one."""
+    columns = tables.requests.c
+    row = connection.execute(
+        select(tables.requests).where(
+            *(columns[name] == value for name, value in _names(request).items())
+        )
+    ).one_or_none()
+    if row is not None and row.fingerprint != request.fingerprint:
+        raise KeyConflict(
+            f"the key {request.key!r} stands for another request; repeat that one unchanged, or "
+            "take a new key. Nothing was spent"
+        )
+    return row
+
+
+def _answer(connection: Connection, request: Request, number: int) -> Mapping[str, Any]:
+    """Return a stored answer; one that was tampered with is not given out."""
+    entry = read_entry(connection, number)
+    names = {"dataset": entry.dataset, "analyst": entry.analyst, "key": entry.key}
+    if entry.kind != "answer" or names != _names(request) or entry.sealed() != entry.hash:
+        raise LedgerError(DAMAGED)
+    answer: Mapping[str, Any] = entry.content["answer"]
+    return answer

@@ -1,0 +1,171 @@
+"""Entries: everything that happened, each bound to the one before by its hash.
+
+Public: everything here. An entry's hash covers all its columns and the hash before it, so no entry
+can be changed, removed or moved without breaking the chain; ``head`` says where it ends, so the
+last one cannot be removed either. Who can write to the database can also forge a whole new chain:
+note the head elsewhere from time to time, and ``verify`` compares.
+
+An answer has no time of its own: the time between a charge and its answer depends on private rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from pcor.errors import LedgerError
+from pcor.ledger import tables
+from pcor.ledger.amounts import DAMAGED
+from pcor.ledger.request import canonical, fingerprint
+
+KINDS = ("budget", "allotment", "charge", "answer", "refusal")
+START = "0" * 64
+
+# How many entries are read at once.
+BATCH = 500
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One event.
+
+    Attributes:
+        number: its place, from 1.
+        at: when it was asked for, in UTC; empty for an answer.
+        kind: budget, allotment, charge, answer or refusal.
+        dataset: whose budget it concerns.
+        analyst: whose allotment it concerns; empty for a budget.
+        key: of which request; empty for budgets and allotments.
+        body: what happened, as canonical JSON.
+        previous: the hash of the entry before.
+        hash: over all of the above.
+    """
+
+    number: int
+    at: str
+    kind: str
+    dataset: str
+    analyst: str
+    key: str
+    body: str
+    previous: str
+    hash: str = ""
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What happened."""
+        try:
+            content: dict[str, Any] = json.loads(self.body)
+        except (ValueError, TypeError):
+            raise LedgerError(DAMAGED) from None
+        return content
+
+    def sealed(self) -> str:
+        """Return the hash that the entry must have."""
+        columns = asdict(self)
+        del columns["hash"]
+        return fingerprint(canonical(columns))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry for an export; its body is spelled out."""
+        return asdict(self) | {"body": self.content}
+
+
+@dataclass(frozen=True)
+class Head:
+    """Where the chain ends: how many entries, and the hash of the last."""
+
+    entries: int
+    hash: str
+
+    def __str__(self) -> str:
+        return f"{self.entries}:{self.hash}"
+
+
+def lock_head(connection: Connection) -> Head:
+    """Wait until nobody else writes, and return where the chain ends.
+
+    Every transaction that writes calls this first, so they follow one another as if there were one
+    client. A chain whose end is not where the head says is not written to.
+    """
+    row = connection.execute(select(tables.head).where(tables.head.c.id == 1).with_for_update())
+    head = _head(row.one_or_none())
+    last = connection.execute(
+        select(tables.entries.c.number, tables.entries.c.hash)
+        .order_by(tables.entries.c.number.desc())
+        .limit(1)
+    ).one_or_none()
+    if (head.entries, head.hash) != (tuple(last) if last is not None else (0, START)):
+        raise LedgerError(DAMAGED)
+    return head
+
+
+def read_head(connection: Connection) -> Head:
+    """Return where the chain ends, without waiting for anybody."""
+    return _head(connection.execute(select(tables.head)).one_or_none())
+
+
+def _head(row: Any) -> Head:
+    if row is None:
+        raise LedgerError(DAMAGED)
+    return Head(row.entries, row.hash)
+
+
+def append(
+    connection: Connection,
+    head: Head,
+    kind: str,
+    body: Mapping[str, Any],
+    *,
+    at: str,
+    dataset: str,
+    analyst: str = "",
+    key: str = "",
+) -> Head:
+    """Write an entry behind the head; return the new head. The caller holds the lock."""
+    open_ = Entry(
+        head.entries + 1, at, kind, dataset, analyst, key, canonical(body), previous=head.hash
+    )
+    sealed = Head(open_.number, open_.sealed())
+    connection.execute(insert(tables.entries).values(asdict(open_) | {"hash": sealed.hash}))
+    connection.execute(
+        update(tables.head)
+        .where(tables.head.c.id == 1)
+        .values(entries=sealed.entries, hash=sealed.hash)
+    )
+    return sealed
+
+
+def read_entry(connection: Connection, number: int) -> Entry:
+    """Return one entry."""
+    chosen = select(tables.entries).where(tables.entries.c.number == number)
+    row = connection.execute(chosen).one_or_none()
+    if row is None:
+        raise LedgerError(DAMAGED)
+    return Entry(**row._mapping)
+
+
+def read_entries(
+    connection: Connection,
+    *,
+    dataset: str | None = None,
+    analyst: str | None = None,
+    after: int | None = None,
+    limit: int | None = None,
+) -> Iterator[Entry]:
+    """Yield entries in order, a batch at a time; ``after`` a number, at most ``limit``."""
+    columns = tables.entries.c
+    chosen = select(*(columns[field.name] for field in fields(Entry))).order_by(columns.number)
+    for column, wanted in ((columns.dataset, dataset), (columns.analyst, analyst)):
+        if wanted is not None:
+            chosen = chosen.where(column == wanted)
+    if after is not None:
+        chosen = chosen.where(columns.number > after)
+    if limit is not None:
+        chosen = chosen.limit(limit)
+    for row in connection.execute(chosen.execution_options(yield_per=BATCH)):
+        yield Entry(*row)

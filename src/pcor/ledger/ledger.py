@@ -1,0 +1,334 @@
+"""Ledger: check, charge, draw, store, answer; once for each request, whatever happens in between.
+
+Private: the table, which passes through ``Ledger.release`` and is kept from the books. Public: all
+that is written. The order of the steps is the point: the charge is on the disk before anything is
+drawn, the answer before anybody sees it. So no answer is without a charge, a crash loses no
+charge, and what was answered once is never drawn again (docs/proofs/ledger.md).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from sqlalchemy import Connection
+
+from pcor.certificate import Release
+from pcor.choosing import Chooser
+from pcor.errors import BudgetExceeded, LedgerError, ParameterError, PcorError, check_whole
+from pcor.ledger.accounts import (
+    EVERYBODY,
+    NOTHING,
+    OWNER,
+    Account,
+    Status,
+    read_account,
+    read_accounts,
+    write_account,
+)
+from pcor.ledger.amounts import amount
+from pcor.ledger.answers import read_answer, write_answer
+from pcor.ledger.charging import Claim, claim_request, find_answer, read_budget, store_answer
+from pcor.ledger.database import Database
+from pcor.ledger.entries import BATCH, Entry, Head, append, lock_head, read_entries, read_head
+from pcor.ledger.leases import LEASE, RENEWAL, end_lease, forget_lease, renew_lease
+from pcor.ledger.request import Request, check_name
+from pcor.ledger.upgrading import open_tables
+from pcor.ledger.verifying import Verification, check_books
+from pcor.planning import plan
+from pcor.release import release
+from pcor.selection import SystemChooser
+from pcor.table import Table
+from pcor.writing import write_whole
+
+
+class Ledger:
+    """A budget that outlives the process, with every answer that was paid from it.
+
+    Any number of threads and processes may use the same ledger at the same time.
+
+    Args:
+        url: the path of a SQLite file, or a sqlite:/// or postgresql:// URL.
+        create: make a new ledger where there is none; otherwise that is refused.
+        clock: seconds since 1970; for tests.
+    """
+
+    def __init__(
+        self, url: str | Path, *, create: bool = True, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.database = Database(url, create=create)
+        self._clock = clock
+        open_tables(self.database, create=create)
+
+    # -- budgets, for the owner --------------------------------------------------------------------
+
+    def set_budget(
+        self, dataset: str, epsilon: object, delta: object = None, cap: object = None
+    ) -> Status:
+        """Set what all releases about a dataset's people may spend together.
+
+        It may be raised and lowered at any time, but not below what is spent. A new version of the
+        file does not bring a new budget: the people are the same.
+
+        Args:
+            dataset: a name for the people.
+            epsilon: the ceiling on the sum of all epsilons, whatever their guarantee.
+            delta: the ceiling on the sum of all deltas; by default none may have one.
+            cap: the most that one release may cost.
+        """
+        most = None if cap is None else amount(cap, "cap")
+        return self._set_ceiling(dataset, EVERYBODY, epsilon, delta, most)
+
+    def allot(self, dataset: str, analyst: str, epsilon: object, delta: object = None) -> Status:
+        """Set what an analyst, or a project, may spend of a dataset's budget.
+
+        An allotment is a ceiling and keeps nothing aside: allotments may add up to more than the
+        budget, and then who comes first is served. Without one an analyst can spend nothing.
+        """
+        if check_name("analyst", analyst) == OWNER:
+            raise ParameterError(f"the analyst {OWNER!r} spends from the budget, without allotment")
+        return self._set_ceiling(dataset, analyst, epsilon, delta, None)
+
+    def _set_ceiling(
+        self, dataset: str, analyst: str, epsilon: object, delta: object, cap: Fraction | None
+    ) -> Status:
+        check_name("dataset", dataset)
+        wanted = amount(epsilon)
+        slack = NOTHING if delta is None else amount(delta, "delta")
+        with self.database.writing() as connection:
+            head = lock_head(connection)
+            if analyst != EVERYBODY:
+                read_budget(connection, dataset)
+            account = read_account(connection, dataset, analyst)
+            account = account or Account(dataset, analyst, NOTHING)
+            write_account(connection, account.with_ceiling(wanted, slack, cap))
+            body = {"epsilon": str(wanted), "delta": str(slack)}
+            if analyst == EVERYBODY:
+                body |= {} if cap is None else {"cap": str(cap)}
+            kind = "budget" if analyst == EVERYBODY else "allotment"
+            at = self._now()
+            append(connection, head, kind, body, at=at, dataset=dataset, analyst=analyst)
+            return _status(connection, dataset)
+
+    def status(self, dataset: str) -> Status:
+        """Return the books of a dataset."""
+        with self.database.reading() as connection:
+            return _status(connection, dataset)
+
+    def datasets(self) -> list[str]:
+        """Return the names of all datasets with a budget."""
+        with self.database.reading() as connection:
+            return [a.dataset for a in read_accounts(connection) if a.analyst == EVERYBODY]
+
+    def left(self, dataset: str, analyst: str | None = None) -> Fraction:
+        """Return what can still be spent: by all together, or by one analyst."""
+        books = self.status(dataset)
+        if analyst is None or analyst == OWNER:
+            return books.left
+        own = [account.left for account in books.allotments if account.analyst == analyst]
+        return min(books.left, *own) if own else NOTHING
+
+    # -- releases ----------------------------------------------------------------------------------
+
+    def release(
+        self,
+        table: Table,
+        record: int | str,
+        epsilon: object,
+        *,
+        dataset: str,
+        analyst: str = OWNER,
+        key: str | None = None,
+        version: str | None = None,
+        chooser: Chooser | None = None,
+        **options: Any,
+    ) -> Release:
+        """Release one context, paid from the ledger; the same request again is free.
+
+        Privacy: that of ``pcor.release``. All answers of a dataset together are bounded by its
+        budget, as docs/ledger.md says.
+
+        Args:
+            table: the rows.
+            record: the record's key.
+            epsilon: the total cost, charged exactly as written.
+            dataset: whose budget pays: the people, not this version of the file.
+            analyst: whose allotment pays.
+            key: the request's name. By default its fingerprint, so that the same question has the
+                same answer; another key buys another draw.
+            version: which state of the table this is, where it changes over time.
+            chooser: where random decisions come from; by default the operating system.
+            **options: as for ``pcor.release``: detector, search, utility, guarantee, ...
+        """
+        chooser = SystemChooser() if chooser is None else chooser
+        settled = plan(table.schema, epsilon, **options)
+        request = Request.of(
+            settled,
+            record,
+            dataset=dataset,
+            analyst=analyst,
+            key=key,
+            version=version,
+            private=chooser.private,
+        )
+        claim = self.answered(request)
+        if claim is None:
+            table.record(record)  # refuses before the charge, as pcor.release does
+            claim = self.charge(request)
+        if claim.answer is not None:
+            return read_answer(claim.answer, settled)
+        with self.drawing(claim):
+            outcome: Release | PcorError
+            try:
+                outcome = release(table, record, epsilon, chooser=chooser, **options)
+            except PcorError as error:
+                outcome = error
+            answer = self.store(claim, outcome)
+        return read_answer(answer, settled)
+
+    def answered(self, request: Request) -> Claim | None:
+        """Return the stored answer of a request, if there is one. Free."""
+        with self.database.reading() as connection:
+            return find_answer(connection, request)
+
+    def charge(self, request: Request) -> Claim:
+        """Charge a request, or find it charged already; in one transaction, alone.
+
+        Whoever gets a claim that is not "done" must draw and ``store``, inside ``drawing``. A
+        refusal is written down too; it costs nothing.
+        """
+        made: Claim | BudgetExceeded | None = None
+        try:
+            with self.database.writing() as connection:
+                head = lock_head(connection)
+                now = int(self._clock())
+                made = claim_request(connection, head, request, now=now, at=self._now())
+        except BaseException:
+            if isinstance(made, Claim):
+                forget_lease(made.lease)  # it may be written or not; this process does not draw
+            raise
+        if isinstance(made, BudgetExceeded):
+            raise made
+        return made
+
+    def store(self, claim: Claim, outcome: Release | PcorError) -> Mapping[str, Any]:
+        """Store the answer of a claim; return what is stored from now on.
+
+        If somebody else stored first, that is their answer, and this one is thrown away unseen.
+        """
+        with self.database.writing() as connection:
+            head = lock_head(connection)
+            return store_answer(connection, head, claim, write_answer(outcome))
+
+    @contextmanager
+    def drawing(self, claim: Claim) -> Iterator[None]:
+        """Keep others from drawing for a claim meanwhile; afterwards let them, if it is open.
+
+        The lease is renewed from beside: whether another process may take over must not depend on
+        how long this draw takes, which depends on private rows.
+        """
+        over = threading.Event()
+        threading.Thread(target=self._keep, args=(claim, over), daemon=True).start()
+        try:
+            yield
+        except BaseException:
+            forget_lease(claim.lease)
+            with suppress(LedgerError):  # the reason why the draw ended is the one to tell
+                self._change(partial(end_lease, charge=claim.charge, holder=claim.lease))
+            raise
+        finally:
+            over.set()
+            forget_lease(claim.lease)
+
+    def _keep(self, claim: Claim, over: threading.Event) -> None:
+        while not over.wait(RENEWAL):
+            until = int(self._clock()) + LEASE
+            with suppress(LedgerError):  # the next time, or never again
+                self._change(partial(renew_lease, holder=claim.lease, until=until))
+
+    def _change(self, change: Callable[[Connection], None]) -> None:
+        with self.database.writing() as connection:
+            lock_head(connection)
+            change(connection)
+
+    # -- the books ---------------------------------------------------------------------------------
+
+    def entries(
+        self,
+        dataset: str | None = None,
+        analyst: str | None = None,
+        after: int | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Entry]:
+        """Yield what happened, in order: of a dataset, of an analyst, after an entry's number."""
+        if limit is not None:
+            check_whole("limit", limit)
+        last, left = after or 0, limit
+        while left is None or left > 0:
+            wanted = BATCH if left is None else min(left, BATCH)
+            with self.database.reading() as connection:
+                batch = list(
+                    read_entries(
+                        connection, dataset=dataset, analyst=analyst, after=last, limit=wanted
+                    )
+                )
+            yield from batch
+            if len(batch) < wanted:
+                return
+            last, left = batch[-1].number, None if left is None else left - len(batch)
+
+    def export(self, target: str | Path | IO[str]) -> int:
+        """Write all entries as JSON lines, to a file or a stream; return how many."""
+        if isinstance(target, str | Path):
+            written = 0
+
+            def write(part: Path) -> None:
+                nonlocal written
+                with part.open("w", encoding="utf-8") as stream:
+                    written = self.export(stream)
+
+            write_whole(target, write)
+            return written
+        count = 0
+        for entry in self.entries():
+            target.write(json.dumps(entry.to_dict(), ensure_ascii=False) + "\n")
+            count += 1
+        return count
+
+    def head(self) -> Head:
+        """Return where the chain of entries ends; note it elsewhere, and ``verify`` compares."""
+        with self.database.reading() as connection:
+            return read_head(connection)
+
+    def verify(self, noted: Head | None = None) -> Verification:
+        """Work the books out again from the entries, and say where they disagree.
+
+        Args:
+            noted: a head that was noted earlier; it must still be in the chain.
+        """
+        with self.database.reading() as connection:
+            return check_books(connection, noted)
+
+    def close(self) -> None:
+        """Give back the connections to the database."""
+        self.database.close()
+
+    def _now(self) -> str:
+        return datetime.fromtimestamp(int(self._clock()), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def __repr__(self) -> str:
+        return f"<Ledger in a {self.database!r}>"
+
+
+def _status(connection: Connection, dataset: str) -> Status:
+    read_budget(connection, dataset)
+    budget, *allotments = read_accounts(connection, dataset)
+    return Status(budget, tuple(allotments))

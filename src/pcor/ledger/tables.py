@@ -1,0 +1,72 @@
+"""The tables of a ledger.
+
+Public: everything in them. ``entries`` is the book of record: a hash chain of all that happened.
+``head`` says where the chain ends. ``accounts`` and ``requests`` follow from the entries and are
+kept so that a charge need not read them all; ``verify`` works them out again. ``running`` says who
+is drawing at this moment; it is no evidence of anything.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, Integer, MetaData, Table, Text
+
+# The newest revision of migrations/versions; a test holds the two together.
+VERSION = "0001"
+VERSION_TABLE = "pcor_version"
+
+metadata = MetaData()
+
+entries = Table(
+    "pcor_entries",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("at", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("dataset", Text, nullable=False),
+    Column("analyst", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("previous", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+)
+
+head = Table(
+    "pcor_head",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("entries", Integer, nullable=False),
+    Column("hash", Text, nullable=False),
+)
+
+# A budget is the account of a dataset (analyst ''), an allotment that of one analyst.
+accounts = Table(
+    "pcor_accounts",
+    metadata,
+    Column("dataset", Text, primary_key=True),
+    Column("analyst", Text, primary_key=True),
+    Column("epsilon", Text, nullable=False),
+    Column("delta", Text, nullable=False),
+    Column("cap", Text, nullable=True),
+    Column("spent_ocdp", Text, nullable=False),
+    Column("spent_dp", Text, nullable=False),
+    Column("spent_delta", Text, nullable=False),
+)
+
+requests = Table(
+    "pcor_requests",
+    metadata,
+    Column("dataset", Text, primary_key=True),
+    Column("analyst", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("fingerprint", Text, nullable=False),
+    Column("charge", Integer, nullable=False, unique=True),
+    Column("answer", Integer, nullable=True, unique=True),
+)
+
+running = Table(
+    "pcor_running",
+    metadata,
+    Column("charge", Integer, primary_key=True, autoincrement=False),
+    Column("holder", Text, nullable=False),
+    Column("until", Integer, nullable=False),
+)

@@ -1,0 +1,173 @@
+"""Verify: work the books out again from the entries, and say where they disagree.
+
+Public: everything here. Found are: a changed byte in any column of an entry, a head, an account or
+a request; an entry that was removed, also the last; entries out of order; a charge beyond the
+budget of its time; an answer without a charge. Not found is a chain that was forged whole, unless a
+head noted earlier is given; nor a change to ``pcor_running``, which is evidence of nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from pcor.errors import BudgetExceeded, LedgerError, ParameterError
+from pcor.ledger import tables
+from pcor.ledger.accounts import NOTHING, Account, payers
+from pcor.ledger.amounts import read_amount
+from pcor.ledger.entries import START, Entry, Head, read_entries
+from pcor.ledger.request import Request, canonical, fingerprint
+
+# A ledger in ruins need not be described stone by stone.
+MOST_PROBLEMS = 100
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What came of checking the books.
+
+    Attributes:
+        ok: whether everything agrees.
+        problems: what does not, in sentences.
+        head: where the chain of entries ends.
+    """
+
+    ok: bool
+    problems: tuple[str, ...]
+    head: Head
+
+    def __str__(self) -> str:
+        if self.ok:
+            return f"the ledger is whole: {self.head.entries} entries; head {self.head}"
+        return "\n".join(["the ledger is NOT whole:", *(f"- {p}" for p in self.problems)])
+
+
+@dataclass
+class _Books:
+    """The books as they follow from the entries so far."""
+
+    head: Head = field(default_factory=lambda: Head(0, START))
+    accounts: dict[tuple[str, str], Account] = field(default_factory=dict)
+    requests: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
+    charges: dict[int, tuple[str, str, str]] = field(default_factory=dict)
+
+    def follow(self, entry: Entry) -> None:
+        """Carry out an entry; raise where it could not have happened."""
+        content = entry.content
+        if entry.kind in ("budget", "allotment"):
+            self._ceiling(entry, content)
+        elif entry.kind == "charge":
+            self._charge(entry, content)
+        elif entry.kind == "answer":
+            self._answer(entry, content)
+        elif entry.kind != "refusal":
+            raise ParameterError("its kind is unknown")
+
+    def _ceiling(self, entry: Entry, content: dict[str, Any]) -> None:
+        epsilon, delta = read_amount(content["epsilon"]), read_amount(content["delta"])
+        cap = content.get("cap")
+        place = (entry.dataset, entry.analyst)
+        account = self.accounts.get(place) or Account(*place, NOTHING)
+        self.accounts[place] = account.with_ceiling(
+            epsilon, delta, None if cap is None else read_amount(cap)
+        )
+
+    def _charge(self, entry: Entry, content: dict[str, Any]) -> None:
+        name = (entry.dataset, entry.analyst, entry.key)
+        if name in self.requests:
+            raise ParameterError("its key was charged before")
+        body = canonical(content["request"])
+        costs = read_amount(content["epsilon"]), read_amount(content["delta"])
+        request = Request(*name, *costs, content["guarantee"], body)
+        self.requests[name] = {
+            "fingerprint": fingerprint(body),
+            "charge": entry.number,
+            "answer": None,
+        }
+        self.charges[entry.number] = name
+        places = payers(entry.dataset, entry.analyst)
+        if not all(place in self.accounts for place in places):
+            raise ParameterError("it charges an account that was not opened")
+        for place in places:
+            self.accounts[place].check(request)
+        for place in places:
+            self.accounts[place] = self.accounts[place].charged(*costs, request.guarantee)
+
+    def _answer(self, entry: Entry, content: dict[str, Any]) -> None:
+        name = self.charges.get(content["charge"])
+        if name != (entry.dataset, entry.analyst, entry.key):
+            raise ParameterError("it answers a request that was not charged")
+        if self.requests[name]["answer"] is not None:
+            raise ParameterError("it answers a request a second time")
+        self.requests[name]["answer"] = entry.number
+
+
+def check_books(connection: Connection, noted: Head | None = None) -> Verification:
+    """Check everything in one view of the database."""
+    books = _Books()
+    problems: list[str] = []
+    for problem in _problems(connection, books, noted):
+        problems.append(problem)
+        if len(problems) == MOST_PROBLEMS:
+            problems.append("and perhaps more")
+            break
+    return Verification(not problems, tuple(problems), books.head)
+
+
+def _problems(connection: Connection, books: _Books, noted: Head | None) -> Iterator[str]:
+    noted_found = noted is None or noted.entries == 0
+    for entry in read_entries(connection):
+        try:
+            yield from check_entry(entry, books.head)
+            books.head = Head(entry.number, entry.hash)
+            noted_found = noted_found or books.head == noted
+            books.follow(entry)
+        except (BudgetExceeded, ParameterError, LedgerError) as error:
+            yield f"entry {entry.number} ({entry.kind}) cannot have happened: {error}"
+        except (ValueError, KeyError, TypeError, AttributeError):
+            yield f"entry {entry.number} ({entry.kind}) cannot be read"
+    if not noted_found:
+        yield "the head that was noted earlier is not in the chain: entries before it were changed"
+    yield from _against_tables(connection, books)
+
+
+def check_entry(entry: Entry, before: Head) -> Iterator[str]:
+    """Yield what is wrong with an entry and its link to the one before."""
+    number = entry.number
+    if number != before.entries + 1:
+        yield f"entry {before.entries + 1} is missing before entry {number}"
+    elif entry.previous != before.hash:
+        yield f"entry {number} does not follow the entry before it"
+    if entry.sealed() != entry.hash:
+        yield f"entry {number} was changed: its hash is not that of its content"
+
+
+def _against_tables(connection: Connection, books: _Books) -> Iterator[str]:
+    heads = [tuple(row) for row in connection.execute(select(tables.head))]
+    if heads != [(1, books.head.entries, books.head.hash)]:
+        yield "the head does not say where the entries end"
+    accounts = {place: account.to_row() for place, account in books.accounts.items()}
+    yield from _compare(connection, tables.accounts, 2, accounts, "account")
+    requests = {
+        name: dict(zip(("dataset", "analyst", "key"), name, strict=True)) | row
+        for name, row in books.requests.items()
+    }
+    yield from _compare(connection, tables.requests, 3, requests, "request")
+    waiting = {row["charge"] for row in books.requests.values() if row["answer"] is None}
+    for row in connection.execute(select(tables.running.c.charge)):
+        if row.charge not in waiting:
+            yield f"something is said to run for entry {row.charge}, which waits for no answer"
+
+
+def _compare(
+    connection: Connection, table: Any, names: int, expected: dict[Any, dict[str, Any]], what: str
+) -> Iterator[str]:
+    """Yield the rows of a table that do not follow from the entries."""
+    found = {tuple(row[:names]): dict(row._mapping) for row in connection.execute(select(table))}
+    for name in sorted(expected.keys() | found.keys(), key=repr):
+        if expected.get(name) != found.get(name):
+            shown = " / ".join(repr(part) for part in name)
+            yield f"the {what} {shown} is not what the entries come to"

@@ -1,0 +1,142 @@
+"""``pcor ledger`` and ``pcor release --ledger`` as people use them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from pcor.ledger import Ledger
+from tests.postgres import postgres
+from tests.test_cli import GRUBBS, Files, Ran, files, pcor_
+
+__all__ = ["files"]  # a fixture
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def books(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A ledger with a budget of 1 for the dataset of the schema."""
+    url = str(tmp_path / "books.db")
+    if request.param == "postgresql":
+        url = postgres().new_database()
+    assert pcor_("ledger", "budget", url, "pay", "--epsilon", 1).code == 0
+    return url
+
+
+def release(files: Files, books: str, *more: object) -> Ran:
+    words = ("--detector", GRUBBS, "--ledger", books, *more)
+    return pcor_("release", *files.request, *words)
+
+
+def status(books: str) -> dict[str, Any]:
+    shown: dict[str, Any] = pcor_("ledger", "show", books, "--json").json["datasets"][0]
+    return shown
+
+
+def test_a_release_is_paid_from_the_ledger_and_repeated_for_free(files: Files, books: str) -> None:
+    first = release(files, books, "--json")
+    assert first.code == 0, first.err
+    again = release(files, books, "--json")
+    assert again.json == first.json
+    assert (status(books)["spent_ocdp"], status(books)["left"]) == ("0.5", "0.5")
+
+
+def test_a_new_key_buys_a_new_draw_until_the_budget_refuses(files: Files, books: str) -> None:
+    assert release(files, books).code == 0
+    assert release(files, books, "--key", "second").code == 0
+    refused = release(files, books, "--key", "third", "--json")
+    assert refused.code == 3
+    assert refused.json["kind"] == "budget_exceeded"
+    assert "asks for epsilon 0.5" in refused.err
+    assert "has 0 left: short by 0.5; nothing was spent" in refused.err
+
+
+def test_an_analyst_spends_an_allotment(files: Files, books: str) -> None:
+    refused = release(files, books, "--analyst", "ana")
+    assert refused.code == 3
+    assert "the allotment of 'ana'" in refused.err
+    shown = pcor_("ledger", "allot", books, "pay", "ana", "--epsilon", "0.6")
+    assert "ana: epsilon 0.6 left of 0.6" in shown.out
+    assert release(files, books, "--analyst", "ana").code == 0
+    assert status(books)["allotments"][0]["left"] == "0.1"
+
+
+def test_a_cap_refuses_with_exit_code_3(files: Files, books: str) -> None:
+    pcor_("ledger", "budget", books, "pay", "--epsilon", 1, "--cap", "0.1")
+    refused = release(files, books)
+    assert refused.code == 3
+    assert "allows one release 0.1 at most: short by 0.4" in refused.err
+
+
+@pytest.mark.parametrize("option", ["--dataset", "--analyst", "--key", "--version"])
+def test_what_a_ledger_needs_goes_with_a_ledger(files: Files, option: str) -> None:
+    refused = pcor_("release", *files.request, option, "x")
+    assert refused.code == 2
+    assert f"{option} goes with --ledger" in refused.err
+
+
+def test_a_seeded_run_is_not_paid_for(files: Files, books: str) -> None:
+    assert release(files, books, "--seed", 1).code == 2
+    assert status(books)["left"] == "1"
+
+
+def test_a_dataset_without_a_budget_is_named(files: Files, books: str) -> None:
+    refused = release(files, books, "--dataset", "others")
+    assert refused.code == 2
+    assert "no budget for dataset 'others'" in refused.err
+
+
+@pytest.mark.parametrize("command", ["show", "export", "verify", "upgrade"])
+def test_a_ledger_that_is_not_there_is_said_and_not_made(tmp_path: Path, command: str) -> None:
+    refused = pcor_("ledger", command, tmp_path / "typo.db")
+    assert refused.code == 5
+    assert "there is no ledger" in refused.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_export_prints_one_line_for_each_entry(files: Files, books: str, tmp_path: Path) -> None:
+    release(files, books)
+    printed = pcor_("ledger", "export", books).out.splitlines()
+    assert [json.loads(line)["kind"] for line in printed] == ["budget", "charge", "answer"]
+    done = pcor_("ledger", "export", books, "--out", tmp_path / "books.jsonl", "--json")
+    assert done.json["entries"] == 3
+    assert (tmp_path / "books.jsonl").read_text().splitlines() == printed
+
+
+def test_verify_says_whether_the_ledger_is_whole(files: Files, books: str) -> None:
+    release(files, books)
+    whole = pcor_("ledger", "verify", books)
+    assert (whole.code, whole.out.startswith("the ledger is whole: 3 entries")) == (0, True)
+    noted = pcor_("ledger", "show", books, "--json").json["head"]
+    assert pcor_("ledger", "verify", books, "--noted", noted).code == 0
+    with Ledger(books).database.writing() as connection:
+        connection.execute(text("UPDATE pcor_accounts SET spent_ocdp = '0'"))
+    broken = pcor_("ledger", "verify", books, "--json")
+    assert (broken.code, broken.json["ok"]) == (5, False)
+    assert "the account 'pay' / ''" in broken.json["problems"][0]
+
+
+def test_a_noted_head_that_is_none_is_refused(books: str) -> None:
+    assert pcor_("ledger", "verify", books, "--noted", "nonsense").code == 2
+
+
+def test_show_tells_the_two_guarantees_apart(files: Files, books: str) -> None:
+    release(files, books)
+    shown = pcor_("ledger", "show", books, "pay")
+    assert "pay: epsilon 0.5 left of 1" in shown.out
+    assert "spent 0.5 on releases with the relaxed guarantee (OCDP) and 0 on" in shown.out
+    assert "head 3:" in shown.err
+
+
+def test_a_budget_is_not_lowered_below_what_is_spent(files: Files, books: str) -> None:
+    release(files, books)
+    refused = pcor_("ledger", "budget", books, "pay", "--epsilon", "0.4")
+    assert refused.code == 2
+    assert "0.5 is spent already" in refused.err
+
+
+def test_upgrade_names_the_version(books: str) -> None:
+    assert pcor_("ledger", "upgrade", books, "--json").json == {"version": "0001"}
