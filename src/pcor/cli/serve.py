@@ -1,0 +1,111 @@
+"""``pcor serve``: the HTTP service and the page."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pcor.cli.output import guarded, say, tell
+from pcor.errors import ParameterError
+
+
+@guarded
+def serve(
+    database: Annotated[
+        str | None,
+        typer.Option(
+            "--database",
+            envvar="PCOR_DATABASE",
+            help="The ledger: a SQLite file or a postgresql:// URL.",
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data", envvar="PCOR_SERVICE_DATA", help="The folder that all tables are in."
+        ),
+    ] = None,
+    init: Annotated[
+        bool,
+        typer.Option("--init", help="Prepare the database, print the first owner's key, and end."),
+    ] = False,
+    new_owner_key: Annotated[
+        bool, typer.Option("--new-owner-key", help="With --init: another one, if it was lost.")
+    ] = False,
+    demo: Annotated[
+        bool,
+        typer.Option("--demo", help="Serve synthetic data from a temporary folder."),
+    ] = False,
+    host: Annotated[str, typer.Option("--host", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="Where to listen.")] = 8330,
+    workers: Annotated[int, typer.Option("--workers", min=1, max=64, help="Processes.")] = 1,
+    drawers: Annotated[
+        int, typer.Option("--drawers", min=1, max=64, help="Searches at once in each process.")
+    ] = 1,
+    delay: Annotated[
+        float,
+        typer.Option("--delay", help="Seconds until an answer can be seen at the earliest."),
+    ] = 5.0,
+    tick: Annotated[
+        float, typer.Option("--tick", help="Answers appear at multiples of this many seconds.")
+    ] = 1.0,
+    rate: Annotated[float, typer.Option("--rate", help="Requests a second for each key.")] = 20.0,
+    secure_cookies: Annotated[
+        bool, typer.Option("--secure-cookies", help="Send cookies over HTTPS only.")
+    ] = False,
+) -> None:
+    """Serve releases over HTTP: owners register datasets, analysts ask, auditors read the books.
+
+    Try: pcor serve --demo
+
+    Then: pcor serve --init --database books.db --data tables; the same without --init serves.
+    """
+    try:
+        from pcor.service import running
+        from pcor.service.settings import Settings
+    except ModuleNotFoundError as missing:
+        raise ParameterError(
+            f"the service needs {missing.name}, which is not installed: pip install 'pcor[service]'"
+        ) from None
+
+    def settings(url: str, folder: Path) -> Settings:
+        return Settings(
+            url,
+            folder,
+            delay=delay,
+            tick=tick,
+            drawers=drawers,
+            rate=rate,
+            burst=max(1, int(3 * rate)),
+            secure_cookies=secure_cookies,
+        )
+
+    where = f"http://{host}:{port}"
+    if demo:
+        if database is not None or data is not None or init:
+            raise ParameterError("--demo brings its own --database and --data; leave them out")
+        with tempfile.TemporaryDirectory(prefix="pcor-demo-") as name:
+            folder = Path(name)
+            (folder / "tables").mkdir()
+            chosen = settings(str(folder / "books.db"), folder / "tables")
+            keys = running.prepare_demo(chosen)
+            say(f"PCOR serves synthetic salaries at {where}; nobody in them exists.")
+            say("These keys are examples, and end with this process:")
+            say(f"  owner    {keys.owner}")
+            say(f"  analyst  {keys.analyst}")
+            say(f"The API is described at {where}/openapi.json. Ctrl+C ends it.")
+            running.serve(chosen, host=host, port=port, workers=workers)
+        return
+    if database is None or data is None:
+        raise ParameterError("give --database and --data, or --demo to try it without either")
+    chosen = settings(database, running.data_folder(data))
+    if init or new_owner_key:
+        token = running.prepare(chosen, new_owner_key=new_owner_key)
+        tell("The first owner's key. It is shown once and kept nowhere; store it now:")
+        say(token)
+        return
+    tell(f"pcor serves at {where}; Ctrl+C ends it")
+    running.serve(chosen, host=host, port=port, workers=workers)

@@ -1,0 +1,282 @@
+"""Asking: from a question to a job that is paid for, and from a job to its answer.
+
+Public: everything here. Nothing looks at a row: a question is judged by the schema, the list of
+open records and the books. That a record exists is never checked here, so nobody can find it out
+without paying; how long a question takes to be accepted does not depend on the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sqlalchemy import Connection
+
+from pcor.errors import ParameterError, StillRunning, plain
+from pcor.ledger import Request
+from pcor.ledger.accounts import read_account
+from pcor.ledger.amounts import amount
+from pcor.ledger.request import canonical, canonical_record, fingerprint
+from pcor.planning import Plan
+from pcor.service.answers import split
+from pcor.service.jobs import (
+    Job,
+    answer_of,
+    begin_job,
+    find_call,
+    find_job,
+    is_charged,
+    new_job,
+    read_charged,
+    save_call,
+)
+from pcor.service.keys import Key
+from pcor.service.problems import Problem, unknown
+from pcor.service.registry import Registration, find_registration, read_registrations
+from pcor.service.service import Service
+from pcor.service.tick import next_moment
+
+
+@dataclass(frozen=True)
+class Question:
+    """What somebody wants to know.
+
+    Attributes:
+        dataset: of which people.
+        record: about which record.
+        epsilon: at what cost; or
+        preset: small, medium or large.
+        draw: another number buys another draw of the same question.
+    """
+
+    dataset: str
+    record: int | str
+    epsilon: str | float | None = None
+    preset: str | None = None
+    draw: int = 1
+
+    @property
+    def fingerprint(self) -> str:
+        """What the question comes to in 64 digits, as it was sent."""
+        return fingerprint(canonical([str(getattr(self, name)) for name in _PARTS]))
+
+
+_PARTS = ("dataset", "record", "epsilon", "preset", "draw")
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A question that may be asked.
+
+    Attributes:
+        registration: of which version of the dataset.
+        plan: what would be done.
+        request: what the ledger would be asked to pay.
+    """
+
+    registration: Registration
+    plan: Plan
+    request: Request
+
+
+def open_dataset(connection: Connection, key: Key, name: str) -> Registration:
+    """Return a dataset that is open to a key: to an analyst, one with an allotment."""
+    found = find_registration(connection, name)
+    if found is None or not _is_open(connection, key, name):
+        raise unknown("dataset")
+    return found
+
+
+def open_datasets(service: Service, key: Key) -> list[Registration]:
+    """Return all datasets that are open to a key."""
+    with service.ledger.database.reading() as connection:
+        found = read_registrations(connection)
+        return [one for one in found if _is_open(connection, key, one.name)]
+
+
+def _is_open(connection: Connection, key: Key, name: str) -> bool:
+    return key.role == "owner" or read_account(connection, name, key.name) is not None
+
+
+def settle(service: Service, key: Key, question: Question) -> Settled:
+    """Judge a question by public knowledge alone. Free."""
+    with service.ledger.database.reading() as connection:
+        registration = open_dataset(connection, key, question.dataset)
+    epsilon = _epsilon(key, registration, question)
+    if not registration.is_open(question.record):
+        # The same words for a record that does not exist and for one that is not open.
+        raise unknown("record")
+    settled = registration.plan(epsilon)
+    request = Request.of(
+        settled,
+        question.record,
+        dataset=registration.name,
+        analyst=key.payer,
+        version=registration.sha256,
+    )
+    numbered = Request(
+        request.dataset,
+        request.analyst,
+        f"{request.key}-{question.draw}",
+        request.epsilon,
+        request.delta,
+        request.guarantee,
+        request.body,
+    )
+    return Settled(registration, settled, numbered)
+
+
+def _epsilon(key: Key, registration: Registration, question: Question) -> Fraction:
+    if (question.epsilon is None) == (question.preset is None):
+        raise ParameterError("give either preset (small, medium, large) or epsilon")
+    if question.preset is not None:
+        if question.preset not in registration.presets:
+            raise ParameterError("preset must be small, medium or large")
+        return registration.presets[question.preset]
+    epsilon = amount(question.epsilon)
+    if key.role != "owner" and epsilon > registration.largest:
+        raise ParameterError(
+            f"epsilon {plain(epsilon)} is above the largest preset of this dataset, "
+            f"{plain(registration.largest)}; take a preset, or at most that"
+        )
+    return epsilon
+
+
+def ask(service: Service, key: Key, question: Question, call: str) -> Job:
+    """Ask a question under an Idempotency-Key; return its job, which is paid for.
+
+    The same key and question again is free and gives the same job; one that is still being
+    answered is refused with 409, as the draft for that header says.
+    """
+    job, fresh = _find_or_save(service, key, question, call)
+    if job.is_shown(service.now()):
+        return job
+    _check_source(service, job)  # what cannot be drawn is not charged
+    service.at_step("before charge")
+    try:
+        claim = service.ledger.charge(job.request)
+    except StillRunning:
+        if fresh:
+            return job  # another key asked the same: it is the same job
+        raise running(service, job) from None
+    service.at_step("after charge")
+    if claim.state == "new":
+        service.drawer.take(job, claim)
+    elif claim.state == "unfinished":
+        service.drawer.take_up(job, claim)
+    elif not fresh:  # stored, and not yet to be seen
+        raise running(service, job)
+    return job
+
+
+def _find_or_save(service: Service, key: Key, question: Question, call: str) -> tuple[Job, bool]:
+    """Return the job of a call, and whether the call is new."""
+    database = service.ledger.database
+    with database.reading() as connection:
+        known = find_call(connection, key.payer, call, question.fingerprint)
+        left = known is not None and known.shown is None and not is_charged(connection, known)
+    if known is not None:
+        if left:  # refused before, or a crash came between
+            with database.writing() as connection:
+                known = begin_job(connection, known, service.now())
+        return known, False
+    settled = settle(service, key, question)
+    new = new_job(
+        settled.request,
+        canonical_record(question.record),
+        settled.registration.version,
+        service.now(),
+    )
+    with database.writing() as connection:
+        return save_call(connection, call, question.fingerprint, new)
+
+
+def _check_source(service: Service, job: Job) -> None:
+    with service.ledger.database.reading() as connection:
+        found = find_registration(connection, job.request.dataset, job.version)
+    if found is not None:
+        service.tables.get(found.source, found.sha256, found.schema)
+
+
+def running(service: Service, job: Job) -> Problem:
+    """Return the refusal of a second call while the first is being answered."""
+    return Problem(
+        409,
+        "still_running",
+        "this request is being answered; look at its release. Nothing more is charged for it",
+        headers=look_again(service, job),
+        release=job.id,
+        retry_after=seconds_to_look(service, job),
+    )
+
+
+def look_again(service: Service, job: Job) -> dict[str, str]:
+    """Return the headers that say where and when to look."""
+    return {
+        "Location": f"/v1/releases/{job.id}",
+        "Retry-After": str(int(-(-seconds_to_look(service, job) // 1))),
+    }
+
+
+def seconds_to_look(service: Service, job: Job) -> float:
+    """Return in how many seconds it is worth looking."""
+    settings, now = service.settings, service.now()
+    delay, tick = round(settings.delay * 1000), max(1, round(settings.tick * 1000))
+    return (next_moment(job.begun, now, delay=delay, tick=tick) - now) / 1000
+
+
+def see(service: Service, key: Key, name: str) -> tuple[Job, Mapping[str, Any] | None]:
+    """Return a job and, once it may be seen, its answer. Others' jobs are as if they were not."""
+    job, answer = service.seen.get(name) or _look(service, name)
+    if job is None or (key.role != "owner" and job.request.analyst != key.payer):
+        raise unknown("release")
+    return job, answer
+
+
+def _look(service: Service, name: str) -> tuple[Job | None, Mapping[str, Any] | None]:
+    """Read a job and its answer; once it may be seen it never changes, and is remembered."""
+    with service.ledger.database.reading() as connection:
+        job = find_job(connection, name)
+        if job is None or not job.is_shown(service.now()):
+            return job, None
+        answer = answer_of(connection, job)
+    if answer is not None:
+        service.seen.put(name, (job, answer))
+    return job, answer
+
+
+def seen(service: Service, job: Job, answer: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a job and its answer as they are sent."""
+    said = job.to_public(service.now())
+    if answer is None:
+        return said | {
+            "state": "running",
+            "release": None,
+            "error": None,
+            "retry_after": seconds_to_look(service, job),
+        }
+    release, error = split(answer)
+    return said | {"state": "done", "release": release, "error": error, "retry_after": None}
+
+
+def history(service: Service, key: Key, limit: int) -> list[dict[str, Any]]:
+    """Return the questions that were paid for, the newest first: one's own; an owner's are all."""
+    whose = None if key.role == "owner" else key.payer
+    now = service.now()
+    with service.ledger.database.reading() as connection:
+        found = read_charged(connection, analyst=whose, limit=limit)
+        return [job.to_public(now) for job in found]
+
+
+def left_for(service: Service, key: Key, registration: Registration) -> dict[str, Any]:
+    """Return what a key can still spend, and about how many releases that is."""
+    left = service.ledger.left(registration.name, key.payer)
+    return {
+        "dataset": registration.name,
+        "left": plain(left),
+        "about_releases_left": {
+            name: int(left // epsilon) for name, epsilon in registration.presets.items()
+        },
+    }

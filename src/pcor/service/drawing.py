@@ -1,0 +1,209 @@
+"""Drawing: searches in the background, each stored before anybody can see it, none forgotten.
+
+Private: the rows, how long a search takes, when it ends. An answer that is ready is put into the
+ledger at once, and shown at one of the moments that ``tick`` allows. What a killed process left
+unanswered is found by a sweep, when a process starts and every few seconds, and finished.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from queue import SimpleQueue
+
+from pcor.certificate import Release
+from pcor.errors import (
+    NOTHING,
+    LedgerError,
+    NoValidContext,
+    PcorError,
+    RecordError,
+    StillRunning,
+)
+from pcor.ledger import Claim, Ledger
+from pcor.release import release
+from pcor.service.events import note
+from pcor.service.jobs import Job, begin_job, read_charged, show_job
+from pcor.service.registry import Registration, find_registration
+from pcor.service.settings import Settings
+from pcor.service.sources import Tables
+from pcor.service.tick import moment_for
+
+log = logging.getLogger("pcor.service")
+
+# How often a search that failed for a reason of ours is tried again by one process.
+MOST_TRIES = 3
+# How many unanswered questions one sweep takes up.
+SWEPT = 1000
+# Seconds between tries to store an answer that is drawn, while the database is away.
+AGAIN = (0.2, 1.0, 3.0)
+
+Step = Callable[[str], None]
+
+
+class Stopping(Exception):
+    """The service stops; whoever starts next goes on with this question."""
+
+
+class Drawer:
+    """Answers questions that are paid for.
+
+    Args:
+        settings: how the service runs.
+        ledger: the books.
+        tables: the rows.
+        clock: milliseconds since 1970.
+        at_step: called at each step of a request; for tests that end the process there.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        ledger: Ledger,
+        tables: Tables,
+        clock: Callable[[], int],
+        at_step: Step,
+    ) -> None:
+        self._settings, self._ledger, self._tables = settings, ledger, tables
+        self._clock, self._at_step = clock, at_step
+        self._waiting: SimpleQueue[tuple[Job, Claim]] = SimpleQueue()
+        self._taken: set[str] = set()
+        self._stored: set[str] = set()
+        self._noted: set[str] = set()
+        self._tries: Counter[str] = Counter()
+        self._stopping = threading.Event()
+        # Daemons: a search that outlasts all patience must not keep a process from ending.
+        self._threads = [
+            threading.Thread(target=work, daemon=True)
+            for work in (self._sweep, *[self._work] * settings.drawers)
+        ]
+
+    # -- taking up questions -----------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin with what was left unanswered, and look again from time to time."""
+        for thread in self._threads:
+            thread.start()
+
+    def take(self, job: Job, claim: Claim) -> None:
+        """Answer a question in the background. Whoever holds the claim calls this once."""
+        self._taken.add(job.id)
+        self._waiting.put((job, claim))
+
+    def stop(self) -> None:
+        """Give running searches a while, give up the claims of waiting ones, and end."""
+        self._stopping.set()
+        until = time.monotonic() + self._settings.patience
+        while self._taken and time.monotonic() < until:
+            time.sleep(0.02)
+
+    def show(self, job: Job) -> None:
+        """Let a stored answer be seen at the next moment that is allowed."""
+        moment = moment_for(
+            job.begun,
+            self._clock(),
+            delay=round(self._settings.delay * 1000),
+            tick=max(1, round(self._settings.tick * 1000)),
+        )
+        with self._ledger.database.writing() as connection:
+            show_job(connection, job, moment)
+
+    def sweep(self) -> int:
+        """Take up what nobody is answering; return how much that was."""
+        with self._ledger.database.reading() as connection:
+            left = list(read_charged(connection, open_only=True, limit=SWEPT))
+        return sum(self._recover(job) for job in left)
+
+    def _sweep(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self.sweep()
+            except LedgerError as error:
+                log.warning("the sweep was put off: %s", error.kind)
+            except Exception as error:  # the sweeper must outlive whatever it meets
+                log.error("the sweep failed with a %s", type(error).__name__)
+            self._stopping.wait(self._settings.sweep)
+
+    def _recover(self, job: Job) -> bool:
+        if job.id in self._taken or self._tries[job.id] >= MOST_TRIES or self._stopping.is_set():
+            return False
+        try:
+            claim = self._ledger.charge(job.request)  # charged already: nothing is added
+        except StillRunning:
+            return False
+        if claim.state == "done" and job.id not in self._stored:
+            self._stored.add(job.id)  # another process may be about to show it: look again later
+            return False
+        self._stored.discard(job.id)
+        self.take_up(job, claim)
+        return True
+
+    def take_up(self, job: Job, claim: Claim) -> None:
+        """Go on with a question that was charged before and left."""
+        with self._ledger.database.writing() as connection:
+            if job.id not in self._noted:  # once, however often it has to be put off again
+                note(connection, "recovery", "service", {"release": job.id}, now=self._clock())
+            job = begin_job(connection, job, self._clock())
+        self._noted.add(job.id)
+        if claim.state == "done":
+            self.show(job)
+        else:
+            self.take(job, claim)
+
+    def _work(self) -> None:
+        while True:
+            self._finish(*self._waiting.get())
+
+    # -- answering one -----------------------------------------------------------------------------
+
+    def _finish(self, job: Job, claim: Claim) -> None:
+        try:
+            with self._ledger.drawing(claim):
+                if self._stopping.is_set():
+                    raise Stopping
+                outcome = self._draw(job)
+                self._at_step("after draw")
+                self._store(claim, outcome)
+            self._at_step("after store")
+            self.show(job)
+        except Stopping:
+            pass
+        except LedgerError as error:  # it stays charged, and the next sweep takes it up
+            log.warning("release %s was put off: %s", job.id, error.kind)
+        except Exception as error:
+            # The error's own words and its traceback can hold private rows.
+            self._tries[job.id] += 1
+            log.error("release %s failed with a %s", job.id, type(error).__name__)
+        finally:
+            self._taken.discard(job.id)
+
+    def _draw(self, job: Job) -> Release | PcorError:
+        registration = self._registration(job)
+        table = self._tables.get(registration.source, registration.sha256, registration.schema)
+        try:
+            return release(table, job.record, job.request.epsilon, **registration.options)
+        except RecordError:
+            # As if it were an outlier nowhere: who is in the table is nobody's business.
+            return NoValidContext(NOTHING)
+        except PcorError as error:
+            return error
+
+    def _registration(self, job: Job) -> Registration:
+        with self._ledger.database.reading() as connection:
+            found = find_registration(connection, job.request.dataset, job.version)
+        if found is None:
+            raise LedgerError("the registration of a question is gone; restore the database")
+        return found
+
+    def _store(self, claim: Claim, outcome: Release | PcorError) -> None:
+        for wait in (*AGAIN, None):
+            try:
+                self._ledger.store(claim, outcome)
+            except LedgerError:
+                if wait is None or self._stopping.wait(wait):
+                    raise
+            else:
+                return

@@ -1,0 +1,205 @@
+"""Jobs: each question as it was asked, from before its charge until after its answer.
+
+Public: everything here; a job has no answer, only when one may be seen. A job is written before it
+is charged, so that whatever is charged can be finished, also by another process, also years later:
+it holds the request word for word and which registration it was asked of.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from sqlalchemy import Connection, Select, and_, insert, select, update
+
+from pcor.errors import KeyConflict, plain
+from pcor.ledger import Request
+from pcor.ledger import tables as books
+from pcor.ledger.charging import find_answer
+from pcor.ledger.entries import lock_head
+from pcor.service import tables
+
+
+@dataclass(frozen=True)
+class Job:
+    """A question.
+
+    Attributes:
+        id: its name in URLs; random.
+        version: of which registration it was asked.
+        request: what the ledger is asked to pay for.
+        record: the queried record.
+        asked: when; milliseconds since 1970.
+        begun: when it was last taken up: asked, or found again after a crash. The moments at which
+            its answer may be seen are counted from here.
+        shown: from when on its answer may be seen, once there is one.
+    """
+
+    id: str
+    version: int
+    request: Request
+    record: int | str
+    asked: int
+    begun: int
+    shown: int | None = None
+
+    def is_shown(self, now: int) -> bool:
+        """Whether its answer may be seen."""
+        return self.shown is not None and self.shown <= now
+
+    def to_public(self, now: int) -> dict[str, Any]:
+        """Return the question and whether it is answered; nothing tells how long it took."""
+        return {
+            "id": self.id,
+            "state": "done" if self.is_shown(now) else "running",
+            "dataset": self.request.dataset,
+            "version": self.version,
+            "record": self.record,
+            "epsilon": plain(self.request.epsilon),
+            "guarantee": self.request.guarantee,
+            "analyst": self.request.analyst,
+            "asked": self.asked // 1000,
+        }
+
+
+def find_call(connection: Connection, analyst: str, key: str, fingerprint: str) -> Job | None:
+    """Return the job that an Idempotency-Key stands for; refuse another body."""
+    columns = tables.calls.c
+    row = connection.execute(
+        select(tables.calls).where(columns.analyst == analyst, columns.key == key)
+    ).one_or_none()
+    if row is None:
+        return None
+    if row.fingerprint != fingerprint:
+        raise KeyConflict(
+            "this Idempotency-Key stands for another request; repeat that one unchanged, or take a "
+            "new key. Nothing was spent"
+        )
+    return find_job(connection, row.job)
+
+
+def find_job(connection: Connection, name: str) -> Job | None:
+    """Return a job by its id."""
+    row = connection.execute(select(tables.jobs).where(tables.jobs.c.id == name)).one_or_none()
+    return None if row is None else _job(row)
+
+
+def find_question(connection: Connection, request: Request) -> Job | None:
+    """Return the job of the same question by the same analyst, if it was asked before."""
+    columns = tables.jobs.c
+    row = connection.execute(
+        select(tables.jobs).where(
+            columns.dataset == request.dataset,
+            columns.analyst == request.analyst,
+            columns.key == request.key,
+        )
+    ).one_or_none()
+    return None if row is None else _job(row)
+
+
+def save_call(connection: Connection, key: str, fingerprint: str, new: Job) -> tuple[Job, bool]:
+    """Bind an Idempotency-Key to a question; return its job, and whether the key is new."""
+    lock_head(connection)
+    known = find_call(connection, new.request.analyst, key, fingerprint)
+    if known is not None:
+        return known, False
+    job = find_question(connection, new.request)
+    if job is None:
+        job = new
+        connection.execute(insert(tables.jobs).values(_row(new)))
+    connection.execute(
+        insert(tables.calls).values(
+            analyst=new.request.analyst, key=key, fingerprint=fingerprint, job=job.id
+        )
+    )
+    return job, True
+
+
+def new_job(request: Request, record: int | str, version: int, asked: int) -> Job:
+    """Return a question with a name that nobody can guess."""
+    return Job(secrets.token_urlsafe(15), version, request, record, asked, asked)
+
+
+def begin_job(connection: Connection, job: Job, now: int) -> Job:
+    """Count the moments of a job from now on: it is taken up again."""
+    columns = tables.jobs.c
+    connection.execute(update(tables.jobs).where(columns.id == job.id).values(begun=now))
+    return replace(job, begun=now)
+
+
+def show_job(connection: Connection, job: Job, moment: int) -> None:
+    """Write down from when on an answer may be seen; the first who does decides."""
+    columns = tables.jobs.c
+    connection.execute(
+        update(tables.jobs)
+        .where(columns.id == job.id, columns.shown.is_(None))
+        .values(shown=moment)
+    )
+
+
+def answer_of(connection: Connection, job: Job) -> Mapping[str, Any] | None:
+    """Return the stored answer of a job, if there is one."""
+    claim = find_answer(connection, job.request)
+    return None if claim is None else claim.answer
+
+
+def read_charged(
+    connection: Connection, *, analyst: str | None = None, open_only: bool = False, limit: int
+) -> Iterator[Job]:
+    """Yield jobs that were paid for, the newest first: an analyst's, or those without an answer."""
+    chosen = _charged()
+    if analyst is not None:
+        chosen = chosen.where(tables.jobs.c.analyst == analyst)
+    if open_only:
+        chosen = chosen.where(tables.jobs.c.shown.is_(None))
+    newest = chosen.order_by(tables.jobs.c.asked.desc(), tables.jobs.c.id).limit(limit)
+    for row in connection.execute(newest):
+        yield _job(row)
+
+
+def is_charged(connection: Connection, job: Job) -> bool:
+    """Whether a job was paid for."""
+    return connection.execute(_charged().where(tables.jobs.c.id == job.id)).first() is not None
+
+
+def _charged() -> Select[Any]:
+    jobs, paid = tables.jobs.c, books.requests.c
+    same = and_(jobs.dataset == paid.dataset, jobs.analyst == paid.analyst, jobs.key == paid.key)
+    return select(tables.jobs).join(books.requests, same)
+
+
+def _row(job: Job) -> dict[str, Any]:
+    request = job.request
+    return {
+        "id": job.id,
+        "dataset": request.dataset,
+        "version": job.version,
+        "analyst": request.analyst,
+        "key": request.key,
+        "epsilon": str(request.epsilon),
+        "delta": str(request.delta),
+        "guarantee": request.guarantee,
+        "body": request.body,
+        "record": json.dumps(job.record),
+        "asked": job.asked,
+        "begun": job.begun,
+        "shown": job.shown,
+    }
+
+
+def _job(row: Any) -> Job:
+    request = Request(
+        row.dataset,
+        row.analyst,
+        row.key,
+        Fraction(row.epsilon),
+        Fraction(row.delta),
+        row.guarantee,
+        row.body,
+    )
+    record = json.loads(row.record)
+    return Job(row.id, row.version, request, record, row.asked, row.begun, row.shown)

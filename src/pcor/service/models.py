@@ -1,0 +1,95 @@
+"""The bodies of requests, with a limit on every field.
+
+Public: everything here. What is not declared is refused, so a misspelt field is never ignored.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Path, Query
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
+
+LONGEST = 200
+
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST)]
+Amount = (
+    Annotated[StrictStr, Field(min_length=1, max_length=100)]
+    | Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False, strict=True)]
+    | Annotated[StrictInt, Field(gt=0, le=10**9)]
+)
+Record = (
+    Annotated[StrictInt, Field(ge=-(10**18), le=10**18)]
+    | Annotated[StrictStr, Field(min_length=1, max_length=LONGEST)]
+)
+
+DatasetName = Annotated[str, Path(min_length=1, max_length=LONGEST, pattern=r"^[^\x00-\x1f/]+$")]
+AnalystName = Annotated[str, Path(min_length=1, max_length=LONGEST, pattern=r"^[^\x00-\x1f/]+$")]
+Identifier = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+Limit = Annotated[int, Query(ge=1, le=1000)]
+After = Annotated[int, Query(ge=0, le=2**31 - 1)]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class QuestionBody(_Body):
+    """A question. Give a preset, or an epsilon up to the largest preset."""
+
+    dataset: Name
+    record: Record
+    preset: Literal["small", "medium", "large"] | None = None
+    epsilon: Amount | None = None
+    draw: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] = 1
+
+
+class PresetsBody(_Body):
+    """Three epsilons, rising."""
+
+    small: Amount
+    medium: Amount
+    large: Amount
+
+
+class BudgetBody(_Body):
+    """What may be spent."""
+
+    epsilon: Amount
+    delta: Amount | None = None
+    cap: Amount | None = None
+
+
+class AllotmentBody(_Body):
+    """What an analyst may spend."""
+
+    epsilon: Amount
+    delta: Amount | None = None
+
+
+class DatasetBody(_Body):
+    """A dataset: schema, source, guarantee, presets, who may be asked about, budget."""
+
+    declared: Annotated[dict[str, Any], Field(alias="schema")]
+    source: Annotated[str, Field(min_length=1, max_length=500)]
+    presets: PresetsBody
+    records: Annotated[list[Record], Field(max_length=100_000)] | Literal["any"]
+    budget: BudgetBody | None = None
+    description: Annotated[str, Field(max_length=2000)] = ""
+    detector: Name = "lof"
+    search: Name = "auto"
+    utility: Literal["population", "overlap"] = "population"
+    samples: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] | None = None
+    accounting: Literal["tight", "paper"] = "tight"
+    selection: Literal["exponential", "permute_and_flip"] | None = None
+    guarantee: Literal["ocdp", "dp"] = "ocdp"
+    delta: Amount | None = None
+    steepness: Annotated[int, Field(ge=1, le=10**9, strict=True)] | None = None
+
+
+class KeyBody(_Body):
+    """A new key."""
+
+    role: Literal["owner", "analyst", "auditor"]
+    name: Name
+    days: Annotated[int, Field(ge=1, le=3660, strict=True)] = 90

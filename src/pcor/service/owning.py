@@ -1,0 +1,116 @@
+"""What owners do: register datasets, set budgets and allotments, make and revoke keys.
+
+Private: the rows of a file that is being registered; they are read once, to see that they fit the
+schema, and the refusal of one that does not quotes the schema alone. Everything done here is
+written to the audit log in the same transaction, or to the ledger.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pcor.errors import ParameterError
+from pcor.ledger import Status
+from pcor.ledger.request import check_name
+from pcor.schema import Schema
+from pcor.service.events import note
+from pcor.service.keys import Key, make_key, revoke_key
+from pcor.service.problems import unknown
+from pcor.service.registry import (
+    OPTIONS,
+    Registration,
+    find_registration,
+    read_presets,
+    read_records,
+    save_registration,
+)
+from pcor.service.service import Service
+from pcor.service.sources import file_sha256, find_source
+
+
+def register(service: Service, key: Key, name: str, given: dict[str, Any]) -> Registration:
+    """Register a dataset, or a new version of one, and set its budget.
+
+    Args:
+        service: whose.
+        key: of the owner.
+        name: the people; a new version of the file keeps the name, and so the budget.
+        given: schema, source, presets, records, budget, description and the options of
+            ``pcor.release``.
+    """
+    check_name("dataset", name)
+    path = find_source(service.settings.data, given["source"])
+    try:
+        sha256 = file_sha256(path)
+    except OSError:
+        raise ParameterError("source cannot be read by the service") from None
+    new = Registration(
+        name,
+        0,
+        Schema.from_dict(given["schema"]),
+        given["source"],
+        sha256,
+        {option: given[option] for option in OPTIONS},
+        read_presets(given["presets"]),
+        read_records(given["records"]),
+        given["description"],
+    )
+    new.check()
+    service.tables.get(new.source, new.sha256, new.schema)
+    with service.ledger.database.writing() as connection:
+        saved = save_registration(connection, new, service.now())
+        body = {"dataset": name, "version": saved.version, "source_sha256": sha256}
+        note(connection, "dataset_registered", key.id, body, now=service.now())
+    budget = given.get("budget")
+    if budget is not None:
+        set_budget(service, key, name, budget)
+    return saved
+
+
+def set_budget(service: Service, key: Key, dataset: str, given: dict[str, Any]) -> Status:
+    """Set what all may spend together on a dataset."""
+    _check_registered(service, dataset)
+    status = service.ledger.set_budget(
+        dataset, given["epsilon"], delta=given.get("delta"), cap=given.get("cap")
+    )
+    _note(service, "budget_set", key, {"dataset": dataset})
+    return status
+
+
+def allot(service: Service, key: Key, dataset: str, analyst: str, given: dict[str, Any]) -> Status:
+    """Set what an analyst may spend on a dataset; this also opens the dataset to them."""
+    _check_registered(service, dataset)
+    status = service.ledger.allot(dataset, analyst, given["epsilon"], delta=given.get("delta"))
+    _note(service, "allotment_set", key, {"dataset": dataset, "analyst": analyst})
+    return status
+
+
+def new_key(service: Service, key: Key, *, role: str, name: str, days: int) -> tuple[Key, str]:
+    """Make a key; it is returned once and kept nowhere."""
+    now = service.now()
+    with service.ledger.database.writing() as connection:
+        made, token = make_key(connection, role=role, name=name, now=now, days=days)
+        note(connection, "key_made", key.id, made.to_dict(), now=now)
+    return made, token
+
+
+def take_back_key(service: Service, key: Key, name: str) -> Key:
+    """Revoke a key; sessions that were opened with it end at once."""
+    now = service.now()
+    with service.ledger.database.writing() as connection:
+        revoked = revoke_key(connection, name, now)
+        if revoked is None:
+            raise unknown("key")
+        note(connection, "key_revoked", key.id, {"id": name}, now=now)
+    return revoked
+
+
+def _check_registered(service: Service, dataset: str) -> None:
+    with service.ledger.database.reading() as connection:
+        if find_registration(connection, dataset) is None:
+            raise unknown("dataset")
+
+
+def _note(service: Service, kind: str, key: Key, body: dict[str, Any]) -> None:
+    with service.ledger.database.writing() as connection:
+        note(connection, kind, key.id, body, now=service.now())

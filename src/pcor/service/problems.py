@@ -1,0 +1,170 @@
+"""Refusals over HTTP: problem+json (RFC 9457), in sentences that hold nothing private.
+
+Public: every message, because every ``PcorError`` is made from the request and the schema alone. Of
+any other failure nobody is told more than a number to quote; the log has the number and the kind
+of failure, not its words or its traceback, which can hold rows.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from pcor.errors import BudgetExceeded, KeyConflict, LedgerError, PcorError, StillRunning, plain
+
+log = logging.getLogger("pcor.service")
+
+MEDIA_TYPE = "application/problem+json"
+
+# What the service says of an error of the library; the most special first.
+_STATUSES: tuple[tuple[type[PcorError], int], ...] = (
+    (BudgetExceeded, 403),
+    (KeyConflict, 422),
+    (StillRunning, 409),
+    (LedgerError, 503),
+    (PcorError, 422),
+)
+
+
+class Problem(Exception):
+    """A refusal.
+
+    Args:
+        status: the HTTP status.
+        kind: a short name for programs.
+        detail: a sentence for people, of public words.
+        headers: to send along.
+        more: further public members.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        kind: str,
+        detail: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> None:
+        super().__init__(detail)
+        self.status, self.kind, self.detail = status, kind, detail
+        self.headers, self.more = dict(headers or {}), more
+
+    def response(self) -> JSONResponse:
+        """Return the refusal as it is sent."""
+        body = {
+            "type": f"urn:pcor:problem:{self.kind}",
+            "title": HTTPStatus(self.status).phrase,
+            "status": self.status,
+            "kind": self.kind,
+            "detail": self.detail,
+            **self.more,
+        }
+        return JSONResponse(body, self.status, self.headers, MEDIA_TYPE)
+
+
+class ProblemBody(BaseModel):
+    """A refusal, for the OpenAPI document."""
+
+    type: str
+    title: str
+    status: int
+    kind: str
+    detail: str
+
+
+# What any route may answer besides its own; each is tried in a test.
+COMMON: dict[int | str, dict[str, Any]] = {
+    status: {
+        "description": HTTPStatus(status).phrase,
+        "content": {MEDIA_TYPE: {"schema": ProblemBody.model_json_schema()}},
+    }
+    for status in (400, 401, 403, 404, 405, 406, 413, 415, 422, 429, 500, 503)
+}
+
+
+def of_error(error: PcorError) -> Problem:
+    """Return what the service says of an error of the library."""
+    status = next(status for kind, status in _STATUSES if isinstance(error, kind))
+    more: dict[str, Any] = {}
+    if isinstance(error, BudgetExceeded):
+        more = {
+            "asked": plain(error.asked),
+            "left": plain(error.left),
+            "short_by": plain(error.short_by),
+        }
+    headers = {"Retry-After": "5"} if status == 503 else {}
+    return Problem(status, error.kind, str(error), headers=headers, **more)
+
+
+def unknown(what: str) -> Problem:
+    """Return the answer for whatever does not exist or is not for the one who asks."""
+    return Problem(404, "not_found", f"there is no such {what}, or it is not open to this key")
+
+
+def install(app: FastAPI) -> None:
+    """Let every failure of a route be said as a problem."""
+    app.add_exception_handler(Problem, _on_problem)
+    app.add_exception_handler(PcorError, _on_pcor_error)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(Exception, _on_anything)
+
+
+def internal(error: BaseException) -> Problem:
+    """Write down that something of ours failed, and return what may be said of it."""
+    number = secrets.token_hex(8)
+    log.error("error %s: a %s", number, type(error).__name__)
+    return Problem(
+        500, "internal", "an internal error; whoever runs the service finds it by its id", id=number
+    )
+
+
+async def _on_problem(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, Problem)  # noqa: S101 (registered for it)
+    return error.response()
+
+
+async def _on_pcor_error(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, PcorError)  # noqa: S101 (registered for it)
+    return of_error(error).response()
+
+
+async def _on_invalid(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 (registered for it)
+    found = error.errors()
+    malformed = any(one["type"] == "json_invalid" for one in found)
+    # Where and why, never what: a field may hold a record's id that was sent by mistake.
+    said = "; ".join(f"{_place(one['loc'])}: {_reason(one)}" for one in found[:10])
+    kind, status = ("malformed", 400) if malformed else ("invalid", 422)
+    return Problem(status, kind, said[:2000]).response()
+
+
+def _place(parts: tuple[Any, ...]) -> str:
+    return ".".join(str(part)[:50] for part in parts if part != "body") or "body"
+
+
+def _reason(one: Mapping[str, Any]) -> str:
+    return "is not JSON" if one["type"] == "json_invalid" else str(one["msg"])
+
+
+async def _on_http(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)  # noqa: S101 (registered for it)
+    phrase = HTTPStatus(error.status_code).phrase
+    kind = phrase.lower().replace(" ", "_")
+    return Problem(
+        error.status_code, kind, f"{phrase}.", headers=dict(error.headers or {})
+    ).response()
+
+
+async def _on_anything(_: Request, error: Exception) -> JSONResponse:
+    return internal(error).response()

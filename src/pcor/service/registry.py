@@ -1,0 +1,180 @@
+"""Datasets as an owner registers them: schema, source, guarantee, presets, who may be asked about.
+
+Public: a registration, but for the name of its file, which only owners see. Registrations are never
+changed: a new one has the next version, and questions stay with the version they were asked of.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any
+
+from sqlalchemy import Connection, insert, select
+
+from pcor.errors import ParameterError, plain
+from pcor.ledger.amounts import amount
+from pcor.ledger.entries import lock_head
+from pcor.ledger.request import canonical_record
+from pcor.planning import Plan, plan
+from pcor.schema import Schema
+from pcor.service import tables
+
+PRESETS = ("small", "medium", "large")
+ANY = "any"
+
+# What an owner settles for everybody; the names are those of ``pcor.release``.
+OPTIONS = (
+    "detector",
+    "search",
+    "utility",
+    "samples",
+    "accounting",
+    "selection",
+    "guarantee",
+    "delta",
+    "steepness",
+)
+
+
+@dataclass(frozen=True)
+class Registration:
+    """One version of a dataset.
+
+    Attributes:
+        name: the people.
+        version: counted from 1.
+        schema: the public description of the table.
+        source: the file, relative to the data folder. Owners only.
+        sha256: of the file.
+        options: what is drawn and how, as for ``pcor.release``.
+        presets: small, medium and large, each an epsilon.
+        records: which records may be asked about; ``None`` for any.
+        description: what the owner says about it.
+    """
+
+    name: str
+    version: int
+    schema: Schema
+    source: str
+    sha256: str
+    options: dict[str, Any]
+    presets: dict[str, Fraction]
+    records: tuple[int | str, ...] | None
+    description: str = ""
+
+    @cached_property
+    def _open(self) -> frozenset[int | str]:
+        return frozenset(self.records or ())
+
+    @property
+    def largest(self) -> Fraction:
+        """The most that an analyst may spend on one release."""
+        return self.presets["large"]
+
+    def is_open(self, record: int | str) -> bool:
+        """Whether a record may be asked about. Says nothing about whether it exists."""
+        return self.records is None or canonical_record(record) in self._open
+
+    def plan(self, epsilon: Fraction) -> Plan:
+        """Settle a release, from public knowledge alone."""
+        return plan(self.schema, epsilon, **self.options)
+
+    def check(self) -> None:
+        """Refuse a registration by which nothing could ever be released."""
+        small, medium, large = (self.presets[name] for name in PRESETS)
+        if not small <= medium <= large:
+            raise ParameterError("presets must rise: small, medium, large")
+        for epsilon in (small, medium, large):
+            self.plan(epsilon)
+
+    def to_public(self) -> dict[str, Any]:
+        """Return what an analyst may see."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "description": self.description,
+            "schema": self.schema.to_dict(),
+            "options": self.options,
+            "guarantee": self.options["guarantee"],
+            "presets": {name: plain(epsilon) for name, epsilon in self.presets.items()},
+            "records": ANY if self.records is None else list(self.records),
+        }
+
+    def to_owner(self) -> dict[str, Any]:
+        """Return what an owner may see."""
+        return self.to_public() | {"source": self.source, "source_sha256": self.sha256}
+
+    def to_body(self) -> str:
+        """Return the registration as it is kept; the order of attributes matters, so no sorting."""
+        kept = self.to_owner()
+        del kept["name"], kept["version"], kept["guarantee"]
+        return json.dumps(kept)
+
+
+def read_presets(given: dict[str, Any]) -> dict[str, Fraction]:
+    """Read presets exactly as they are written."""
+    return {name: amount(given[name], f"preset {name}") for name in PRESETS}
+
+
+def read_records(given: object) -> tuple[int | str, ...] | None:
+    """Read the list of records that may be asked about."""
+    if given == ANY:
+        return None
+    if not isinstance(given, list):
+        raise ParameterError(f"records must be a list of records, or {ANY!r}")
+    return tuple(dict.fromkeys(canonical_record(record) for record in given))
+
+
+def save_registration(connection: Connection, new: Registration, now: int) -> Registration:
+    """Keep a registration under the next version; the same again stays what it is."""
+    lock_head(connection)
+    last = find_registration(connection, new.name)
+    if last is not None and last.to_body() == new.to_body():
+        return last
+    version = 1 if last is None else last.version + 1
+    connection.execute(
+        insert(tables.datasets).values(name=new.name, version=version, made=now, body=new.to_body())
+    )
+    saved = find_registration(connection, new.name)
+    assert saved is not None  # noqa: S101 (it was written above)
+    return saved
+
+
+def find_registration(
+    connection: Connection, name: str, version: int | None = None
+) -> Registration | None:
+    """Return a registration: the newest, or a given version."""
+    columns = tables.datasets.c
+    chosen = select(tables.datasets).where(columns.name == name)
+    if version is not None:
+        chosen = chosen.where(columns.version == version)
+    row = connection.execute(chosen.order_by(columns.version.desc()).limit(1)).one_or_none()
+    return None if row is None else _read(row.name, row.version, row.body)
+
+
+def read_registrations(connection: Connection) -> list[Registration]:
+    """Return the newest registration of every dataset, by name."""
+    columns = tables.datasets.c
+    newest: dict[str, Registration] = {}
+    for row in connection.execute(select(tables.datasets).order_by(columns.name, columns.version)):
+        newest[row.name] = _read(row.name, row.version, row.body)
+    return list(newest.values())
+
+
+@lru_cache(maxsize=64)  # a version never changes
+def _read(name: str, version: int, body: str) -> Registration:
+    kept = json.loads(body)
+    return Registration(
+        name,
+        version,
+        Schema.from_dict(kept["schema"]),
+        kept["source"],
+        kept["source_sha256"],
+        kept["options"],
+        read_presets(kept["presets"]),
+        read_records(kept["records"]),
+        kept["description"],
+    )

@@ -1,0 +1,79 @@
+"""Routes for datasets, their budgets and allotments.
+
+Public: everything that leaves here. Analysts see a dataset once they have an allotment in it, and
+never the name of its file.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+
+from pcor.service import asking, owning
+from pcor.service.models import AllotmentBody, AnalystName, BudgetBody, DatasetBody, DatasetName
+from pcor.service.problems import COMMON, unknown
+from pcor.service.registry import find_registration
+from pcor.service.roles import Anybody, Asker, Owner
+from pcor.service.service import of
+
+router = APIRouter(prefix="/v1/datasets", tags=["datasets"], responses=COMMON)
+
+
+@router.get("")
+def list_datasets(request: Request, key: Asker) -> dict[str, Any]:
+    """Return the datasets that are open to this key."""
+    found = asking.open_datasets(of(request), key)
+    return {"datasets": [{"name": one.name, "description": one.description} for one in found]}
+
+
+@router.get("/{name}")
+def get_dataset(
+    request: Request,
+    key: Asker,
+    name: DatasetName,
+    version: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
+) -> dict[str, Any]:
+    """Return a dataset as it is registered: the newest version, or a given one."""
+    with of(request).ledger.database.reading() as connection:
+        found = asking.open_dataset(connection, key, name)
+        older = found if version is None else find_registration(connection, name, version)
+    if older is None:
+        raise unknown("dataset")
+    return older.to_owner() if key.role == "owner" else older.to_public()
+
+
+@router.put("/{name}")
+def register_dataset(
+    request: Request, key: Owner, name: DatasetName, body: DatasetBody
+) -> dict[str, Any]:
+    """Register a dataset, or a new version of one: the people, and their budget, stay."""
+    given = body.model_dump(by_alias=True)
+    return owning.register(of(request), key, name, given).to_owner()
+
+
+@router.get("/{name}/budget")
+def get_budget(request: Request, key: Anybody, name: DatasetName) -> dict[str, Any]:
+    """Return the books of a dataset; an analyst sees what is left to them."""
+    service = of(request)
+    if key.role == "analyst":
+        with service.ledger.database.reading() as connection:
+            found = asking.open_dataset(connection, key, name)
+        return asking.left_for(service, key, found)
+    if name not in service.ledger.datasets():
+        raise unknown("dataset")
+    return service.ledger.status(name).to_dict()
+
+
+@router.put("/{name}/budget")
+def put_budget(request: Request, key: Owner, name: DatasetName, body: BudgetBody) -> dict[str, Any]:
+    """Set what all may spend together; not below what is spent."""
+    return owning.set_budget(of(request), key, name, body.model_dump()).to_dict()
+
+
+@router.put("/{name}/allotments/{analyst}")
+def put_allotment(
+    request: Request, key: Owner, name: DatasetName, analyst: AnalystName, body: AllotmentBody
+) -> dict[str, Any]:
+    """Set what an analyst may spend; this opens the dataset to them."""
+    return owning.allot(of(request), key, name, analyst, body.model_dump()).to_dict()

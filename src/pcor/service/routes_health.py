@@ -1,0 +1,40 @@
+"""Routes for those who run the service: is it alive, is it ready, what does it come to.
+
+Public: health and readiness, to anybody. Metrics are for owners and auditors.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import PlainTextResponse
+
+from pcor.service.metrics import as_text, book_lines
+from pcor.service.problems import COMMON
+from pcor.service.roles import Reader
+from pcor.service.service import of
+
+router = APIRouter(prefix="/v1", tags=["running"], responses=COMMON)
+
+
+@router.get("/health")
+def get_health() -> dict[str, Any]:
+    """Say that the process is alive."""
+    return {"status": "ok"}
+
+
+@router.get("/readiness")
+def get_readiness(request: Request) -> dict[str, Any]:
+    """Say that the database answers; 503 where it does not."""
+    of(request).ledger.head()
+    return {"status": "ready"}
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+def get_metrics(request: Request, key: Reader) -> PlainTextResponse:  # noqa: ARG001 (who may)
+    """Return metrics for Prometheus; no durations, which can depend on rows."""
+    service = of(request)
+    with service.ledger.database.reading() as connection:
+        lines = book_lines(connection)
+    return PlainTextResponse(as_text([*lines, *service.requests.lines()]))

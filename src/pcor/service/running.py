@@ -1,0 +1,129 @@
+"""Running the service: prepare a database, serve it, or serve a demo that needs nothing.
+
+Private: the keys that are returned, each shown once. The only rows here are the demo's, which
+nobody owns.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+from pyarrow import parquet
+
+from pcor.demo import PLANTED, salaries, salary_schema
+from pcor.errors import ParameterError
+from pcor.service import owning
+from pcor.service.app import create_app
+from pcor.service.keys import Key, read_keys
+from pcor.service.service import Service
+from pcor.service.settings import ENVIRONMENT, Settings
+
+DEMO = "synthetic-salaries"
+ANALYST = "ana"
+
+
+@dataclass(frozen=True)
+class DemoKeys:
+    """The two example keys of a demo."""
+
+    owner: str
+    analyst: str
+
+
+def prepare(settings: Settings, *, new_owner_key: bool = False) -> str:
+    """Make the tables and the first owner's key; return the key, which is kept nowhere."""
+    service = Service(settings, create=True)
+    try:
+        token = service.first_owner_key(anew=new_owner_key)
+    finally:
+        service.ledger.close()
+    if token is None:
+        raise ParameterError(
+            "this service has an owner's key already; make others with it, or, if it is lost, "
+            "another first one with --new-owner-key"
+        )
+    return token
+
+
+def prepare_demo(settings: Settings) -> DemoKeys:
+    """Put the synthetic salaries into an empty folder and database, with a budget and two keys."""
+    owner = prepare(settings)
+    parquet.write_table(salaries(), settings.data / "salaries.parquet")
+    service = Service(settings)
+    try:
+        with service.ledger.database.reading() as connection:
+            key = read_keys(connection)[0]
+        register_demo(service, key)
+        _, analyst = owning.new_key(service, key, role="analyst", name=ANALYST, days=90)
+    finally:
+        service.ledger.close()
+    return DemoKeys(owner, analyst)
+
+
+def register_demo(service: Service, key: Key) -> None:
+    """Register the synthetic salaries; the planted records are open for questions."""
+    owning.register(
+        service,
+        key,
+        DEMO,
+        {
+            "schema": salary_schema().to_dict(),
+            "source": "salaries.parquet",
+            "presets": {"small": "0.1", "medium": "0.2", "large": "0.5"},
+            "records": [planted.record for planted in PLANTED],
+            "budget": {"epsilon": "20", "cap": "1"},
+            "description": "51,000 made-up salaries; nobody in it exists",
+            "detector": "lof",
+            # Fifty contexts take the same time for every record; the direct search does not.
+            "search": "breadth_first",
+            "utility": "population",
+            "samples": 50,
+            "accounting": "tight",
+            "selection": None,
+            "guarantee": "ocdp",
+            "delta": None,
+            "steepness": None,
+        },
+    )
+    owning.allot(service, key, DEMO, ANALYST, {"epsilon": "10"})
+
+
+def serve(settings: Settings, *, host: str, port: int, workers: int) -> None:
+    """Serve until told to stop; then finish what runs, and end."""
+    common = {
+        "host": host,
+        "port": port,
+        "log_level": "warning",
+        "access_log": False,  # its lines would say when which answer was looked at
+        "server_header": False,
+        "timeout_graceful_shutdown": int(settings.patience) + 1,
+    }
+    # uvicorn stops gracefully, then passes the signal on; what comes after must still be done.
+    signal.signal(signal.SIGTERM, _leave)
+    if workers == 1:
+        uvicorn.run(create_app(settings), **common)  # type: ignore[arg-type]
+        return
+    os.environ[ENVIRONMENT] = settings.to_json()
+    uvicorn.run(
+        "pcor.service.app:from_environment",
+        factory=True,
+        workers=workers,
+        **common,  # type: ignore[arg-type]
+    )
+
+
+def _leave(*_: object) -> None:
+    raise SystemExit(0)
+
+
+def data_folder(path: Path) -> Path:
+    """Return the data folder, or say that it is not one."""
+    if not path.is_dir():
+        raise ParameterError(
+            f"--data {str(path)!r} is not a folder; make it and put tables into it"
+        )
+    return path

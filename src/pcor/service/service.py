@@ -1,0 +1,121 @@
+"""Service: the parts that routes work with, once for each process.
+
+Private: the tables behind ``tables`` and ``drawer``. Routes reach it as ``request.app.state``.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+from fastapi import Request
+
+from pcor.ledger import Ledger
+from pcor.service.drawing import Drawer, Step
+from pcor.service.events import note
+from pcor.service.jobs import Job
+from pcor.service.keys import make_key, read_keys
+from pcor.service.limits import Rates
+from pcor.service.metrics import Requests
+from pcor.service.settings import Settings
+from pcor.service.sources import Tables
+from pcor.service.upgrading import open_tables
+
+# Who cannot show a key has this many tries a second, and at once.
+GUESSES = (1.0, 20)
+# Answers that are kept in memory for whoever asks again.
+REMEMBERED = 1000
+
+Thing = TypeVar("Thing")
+
+
+def _nothing(_: str) -> None:
+    pass
+
+
+class Remembered(Generic[Thing]):
+    """Things that never change, the least used forgotten first.
+
+    Args:
+        most: how many.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, Thing] = OrderedDict()
+
+    def get(self, name: str) -> Thing | None:
+        """Return a thing, if it is remembered."""
+        with self._lock:
+            if name not in self._kept:
+                return None
+            self._kept.move_to_end(name)
+            return self._kept[name]
+
+    def put(self, name: str, thing: Thing) -> None:
+        """Remember a thing."""
+        with self._lock:
+            self._kept[name] = thing
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+
+
+class Service:
+    """The parts of the service.
+
+    Args:
+        settings: how it runs.
+        create: make its tables where there are none.
+        clock: seconds since 1970.
+        at_step: called at each step of a request; for tests that end the process there.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        create: bool = False,
+        clock: Callable[[], float] = time.time,
+        at_step: Step = _nothing,
+    ) -> None:
+        self.settings = settings
+        self._clock = clock
+        self.at_step = at_step
+        self.ledger = Ledger(settings.database, create=create, clock=clock)
+        open_tables(self.ledger.database, create=create)
+        self.tables = Tables(settings.data, settings.tables)
+        self.drawer = Drawer(settings, self.ledger, self.tables, self.now, at_step)
+        self.rates = Rates(settings.rate, settings.burst)
+        self.guesses = Rates(*GUESSES)
+        self.requests = Requests()
+        self.seen: Remembered[tuple[Job, Mapping[str, Any]]] = Remembered(REMEMBERED)
+
+    def now(self) -> int:
+        """Return the time in milliseconds since 1970."""
+        return int(self._clock() * 1000)
+
+    def first_owner_key(self, *, anew: bool = False) -> str | None:
+        """Make the first owner's key and return it; nothing where an owner has a good one."""
+        now = self.now()
+        with self.ledger.database.writing() as connection:
+            owners = [k for k in read_keys(connection) if k.role == "owner" and k.is_good(now)]
+            if owners and not anew:
+                return None
+            key, token = make_key(connection, role="owner", name="owner", now=now)
+            note(connection, "key_made", "command line", key.to_dict(), now=now)
+            return token
+
+    def close(self) -> None:
+        """End what runs, and give back the connections."""
+        self.drawer.stop()
+        self.ledger.close()
+
+
+def of(request: Request) -> Service:
+    """Return the service that a request was made to."""
+    service: Service = request.app.state.service
+    return service

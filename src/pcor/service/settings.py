@@ -1,0 +1,69 @@
+"""Settings of the service: where things are, how often results appear, what is too much.
+
+Public: everything here, but for a password that a database URL may hold; the repr leaves that out.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pcor.errors import ParameterError
+
+# Under this name the settings reach the worker processes.
+ENVIRONMENT = "PCOR_SERVICE_SETTINGS"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the service runs.
+
+    Attributes:
+        database: the ledger's URL; keys, datasets and jobs are kept in the same database.
+        data: the folder that all sources are in; nothing outside it is ever read.
+        delay: seconds from a question to the first moment at which its answer can be seen.
+        tick: answers appear only when the clock, in seconds, is a multiple of this.
+        drawers: how many searches a process runs at once.
+        tables: how many tables a process keeps in memory.
+        rate: how many requests a second a key may make, over a while, of one process.
+        burst: how many it may make at once.
+        largest_body: bytes in a request.
+        patience: seconds that running searches are given when the service stops.
+        sweep: seconds between two looks for questions that a dead process left unanswered.
+        secure_cookies: send session cookies over HTTPS only.
+    """
+
+    database: str = field(repr=False)
+    data: Path
+    delay: float = 5.0
+    tick: float = 1.0
+    drawers: int = 1
+    tables: int = 8
+    rate: float = 20.0
+    burst: int = 60
+    largest_body: int = 1 << 20
+    patience: float = 10.0
+    sweep: float = 5.0
+    secure_cookies: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("delay", "tick", "rate", "sweep"):
+            if not 0.001 <= getattr(self, name) <= 86_400:
+                raise ParameterError(f"{name} must be from 0.001 to 86,400")
+        for name in ("drawers", "tables", "burst", "largest_body"):
+            if getattr(self, name) < 1:
+                raise ParameterError(f"{name} must be at least 1")
+        if not self.data.is_dir():
+            raise ParameterError(f"the data folder {str(self.data)!r} does not exist; make it")
+
+    def to_json(self) -> str:
+        """Return the settings for another process."""
+        return json.dumps(asdict(self) | {"data": str(self.data)})
+
+    @classmethod
+    def from_json(cls, text: str) -> Settings:
+        """Read what ``to_json`` wrote."""
+        content: dict[str, Any] = json.loads(text)
+        return cls(**content | {"data": Path(content["data"])})

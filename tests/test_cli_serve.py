@@ -1,0 +1,105 @@
+"""``pcor serve``: prepare, serve, stop; the demo needs nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pcor.cli import app
+from pcor.client import Client
+from pcor.demo import PLANTED
+from pcor.service.keys import find_key
+from pcor.service.service import Service
+from pcor.service.settings import Settings
+
+RUN = CliRunner()
+
+
+def test_init_prints_a_key_that_is_an_owners(tmp_path: Path) -> None:
+    url = str(tmp_path / "books.db")
+    words = ["serve", "--init", "--database", url, "--data", str(tmp_path)]
+    done = RUN.invoke(app, words)
+    assert done.exit_code == 0, done.output
+    token = done.stdout.strip()
+    service = Service(Settings(url, tmp_path))
+    with service.ledger.database.reading() as connection:
+        key = find_key(connection, token, service.now())
+    service.ledger.close()
+    assert key is not None
+    assert key.role == "owner"
+    again = RUN.invoke(app, words)
+    assert again.exit_code == 2
+    assert "--new-owner-key" in again.output
+    lost = RUN.invoke(app, [*words, "--new-owner-key"])
+    assert lost.stdout.strip().startswith("pcor_")
+    assert lost.stdout.strip() != token
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "give --database and --data"),
+        (["--database", "x.db"], "give --database and --data"),
+        (["--demo", "--database", "x.db"], "--demo brings its own"),
+        (["--database", "x.db", "--data", "no-such-folder"], "is not a folder"),
+        (["--database", "x.db", "--data", ".", "--tick", "0"], "tick must be"),
+        (["--database", "x.db", "--data", "."], "there is no ledger"),
+    ],
+)
+def test_what_is_missing_is_said(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = RUN.invoke(app, ["serve", *words])
+    assert done.exit_code in (2, 5)
+    assert said in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_the_demo_serves_and_stops_when_told(workers: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    process = subprocess.Popen(  # noqa: S603 (our own words)
+        [
+            str(Path(sys.executable).with_name("pcor")),
+            *("serve", "--demo", "--port", str(port), "--workers", workers),
+            *("--delay", "0.2", "--tick", "0.1"),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    try:
+        said = "".join(_until(process, "Ctrl+C"))
+        keys = dict(re.findall(r"(owner|analyst)\s+(pcor_\S+)", said))
+        client = Client(f"http://127.0.0.1:{port}", keys["analyst"], patience=120)
+        released = client.release("synthetic-salaries", PLANTED[0].record, preset="medium")
+        assert released.record == PLANTED[0].record
+        owner = Client(f"http://127.0.0.1:{port}", keys["owner"])
+        assert owner.history()[0]["record"] == PLANTED[0].record
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=60)
+        process.stdout.close()
+    assert process.returncode in (0, -signal.SIGTERM)
+    assert list(tmp_path.glob("pcor-demo-*")) == []
+
+
+def _until(process: subprocess.Popen[str], word: str) -> list[str]:
+    """Return the lines of a process up to one with a word."""
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if word in line:
+            return lines
+    raise AssertionError("it ended")

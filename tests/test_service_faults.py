@@ -1,0 +1,320 @@
+"""The service under fire: many clients, kill -9 anywhere, a full disk, a lost database.
+
+What must hold whatever happens: no answer without a charge, no charge lost, no key charged twice,
+no draw after an answer was stored, books that are whole, and a restart that finishes or repeats.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event, text
+
+from pcor.client import Client, ServiceError
+from pcor.errors import BudgetExceeded
+from pcor.ledger import Ledger
+from pcor.service.sources import SourceChanged
+from tests.ledger_clients import lines
+from tests.postgres import postgres
+from tests.service_world import (
+    ANALYST,
+    DATASET,
+    EACH,
+    OUTLIER,
+    World,
+    prepared,
+    settings_for,
+    world,
+)
+from tests.service_zygote import STEPS, Services
+
+# How often a process is killed at a random moment, on either database; PCOR_KILLS=200 for more.
+KILLS = int(os.environ.get("PCOR_KILLS", "60")) // 2
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def backend(request: pytest.FixtureRequest) -> str:
+    if request.param == "postgresql":
+        postgres()
+    return str(request.param)
+
+
+class Fire:
+    """Services that will be killed, and the client of an analyst."""
+
+    def __init__(self, url: str, folder: Path, services: Services) -> None:
+        self.trace = folder / "trace"
+        self._settings = settings_for(url, folder, sweep=0.2)
+        service, self.keys = prepared(self._settings)
+        self.ledger, self.services = service.ledger, services
+
+    def start(self, step: str | None = None) -> int:
+        """Start a service, to be killed at a step."""
+        return self.services.start(self._settings, self.trace, step)
+
+    def client(self, **options: Any) -> Client:
+        """Return a client that is patient and quick."""
+        return Client(self.services.url, self.keys[ANALYST], timeout=20, patience=60, **options)
+
+    def ask(self, draw: int, key: str | None = None) -> dict[str, Any]:
+        """Ask as a client does, until there is an answer."""
+        released = self.client().release(DATASET, OUTLIER, preset="medium", draw=draw, key=key)
+        return released.to_dict()
+
+    def budget(self, epsilon: str) -> None:
+        """Set the analyst's allotment and the budget."""
+        self.ledger.set_budget(DATASET, epsilon)
+        self.ledger.allot(DATASET, ANALYST, epsilon)
+
+    def check(self) -> Counter[str]:
+        """Assert what must hold at any moment; return how often each key was charged."""
+        kinds: dict[str, Counter[str]] = {"charge": Counter(), "answer": Counter()}
+        for entry in self.ledger.entries():
+            kinds.setdefault(entry.kind, Counter())[entry.key] += 1
+        charges, answers = kinds["charge"], kinds["answer"]
+        assert set(charges.values()) <= {1}
+        assert set(answers.values()) <= {1}
+        assert answers.keys() <= charges.keys()
+        assert self.ledger.status(DATASET).spent["ocdp"] == Fraction(EACH) * len(charges)
+        assert self.ledger.verify().problems == ()
+        for _, key in lines(self.trace):
+            assert key in charges, "something was drawn before it was charged"
+        return charges
+
+
+@pytest.fixture(scope="module")
+def services() -> Iterator[Services]:
+    made = Services()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def fire(backend: str, tmp_path: Path, services: Services) -> Iterator[Fire]:
+    url = str(tmp_path / "books.db") if backend == "sqlite" else postgres().new_database()
+    made = Fire(url, tmp_path, services)
+    yield made
+    services.kill_all()
+    made.ledger.close()
+
+
+def test_64_clients_on_two_processes_get_exactly_what_the_budget_pays(fire: Fire) -> None:
+    fire.budget("5")  # fifty times 0.1
+    for _ in range(2):
+        fire.start()
+
+    def one(number: int) -> dict[str, Any] | None:
+        try:
+            return fire.ask(number, f"client-{number}")
+        except BudgetExceeded:
+            return None
+
+    with ThreadPoolExecutor(64) as pool:
+        first = list(pool.map(one, range(1, 65)))
+    assert sum(answer is not None for answer in first) == 50
+    assert len(fire.check()) == 50
+    assert fire.ledger.left(DATASET) == 0
+    drawn = Counter(key for _, key in lines(fire.trace))
+    assert set(drawn.values()) == {1}
+    with ThreadPoolExecutor(16) as pool:
+        assert list(pool.map(one, range(1, 65))) == first
+    assert Counter(key for _, key in lines(fire.trace)) == drawn
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_service_killed_at_a_step_finishes_or_repeats_after_a_restart(
+    fire: Fire, step: str
+) -> None:
+    first = fire.start(step)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(fire.ask, 1, "the key")
+        fire.services.wait_for_death(first)
+        left = fire.check()
+        assert len(left) == (0 if step == "before charge" else 1)
+        fire.start()
+        answer = asked.result(timeout=60)
+    assert len(fire.check()) == 1
+    assert fire.ask(1, "the key") == answer
+    # A draw that was not stored is nobody's, and is made again; after the store none is.
+    again = {"after draw": {2}, "before reply": {1, 2}}
+    assert len(lines(fire.trace)) in again.get(step, {1})
+
+
+def test_what_was_charged_is_finished_by_a_restart_though_nobody_asks(fire: Fire) -> None:
+    first = fire.start("after charge")
+    with pytest.raises(ServiceError):
+        Client(fire.services.url, fire.keys[ANALYST], timeout=5, patience=0.1).release(
+            DATASET, OUTLIER, preset="medium"
+        )
+    fire.services.wait_for_death(first)
+    fire.start()
+    for _ in range(1000):
+        if any(entry.kind == "answer" for entry in fire.ledger.entries()):
+            break
+        time.sleep(0.02)
+    assert fire.client().history()[0]["dataset"] == DATASET
+    assert fire.ask(1)["record"] == OUTLIER
+    assert len(fire.check()) == 1
+
+
+def test_random_kills_under_load_lose_nothing(fire: Fire) -> None:
+    fire.budget("1000")
+    numbers = random.Random(KILLS)  # noqa: S311 (when to kill)
+    for _ in range(2):
+        fire.start()
+    over = threading.Event()
+    answers: dict[int, dict[str, Any]] = {}
+
+    def keep_asking(worker: int) -> None:
+        draw = worker
+        while not over.is_set():
+            answers[draw] = fire.ask(draw, f"key-{draw}")
+            draw += 6
+
+    with ThreadPoolExecutor(6) as pool:
+        working = [pool.submit(keep_asking, worker) for worker in range(1, 7)]
+        for _ in range(KILLS):
+            time.sleep(numbers.uniform(0.02, 0.3))
+            fire.services.kill(numbers.choice(fire.services.running))
+            fire.start()
+        over.set()
+        for work in working:
+            work.result(timeout=90)
+    assert len(answers) >= 6
+    assert len(fire.check()) == len(answers)
+    repeated = {draw: fire.ask(draw, f"key-{draw}") for draw in answers}
+    assert repeated == answers
+    assert len(fire.check()) == len(answers)
+
+
+# -- the database ---------------------------------------------------------------------------------
+
+
+def test_a_full_disk_is_a_clear_503_and_loses_nothing(tmp_path: Path) -> None:
+    with world(str(tmp_path / "books.db"), tmp_path) as place:
+        done = place.wait(place.ask(call="before").json()["id"])
+        full = True
+
+        def no_more_pages(connection: Any, _: Any) -> None:
+            if full:
+                connection.execute("PRAGMA max_page_count = 1")
+
+        engine = place.service.ledger.database.engine
+        event.listen(engine, "connect", no_more_pages)
+        big = "x" * 150
+        for draw in range(2, 40):
+            refused = place.ask(call=f"{big}{draw}", draw=draw)
+            if refused.status_code != 202:
+                break
+        assert refused.status_code == 503
+        assert "disk is full" in refused.json()["detail"]
+        assert refused.headers["content-type"] == "application/problem+json"
+        assert place.ask(call="before").json() == done
+        full = False
+        again = place.wait(place.ask(call="after", draw=50).json()["id"])
+        assert again["release"] is not None
+        for one in place.send(ANALYST, "GET", "/v1/releases").json()["releases"]:
+            assert place.wait(one["id"])["release"] is not None
+        assert place.service.ledger.verify().ok
+
+
+def test_a_database_that_is_gone_is_a_clear_503_and_comes_back(tmp_path: Path) -> None:
+    server = postgres()
+    with world(server.new_database(), tmp_path) as place:
+        done = place.wait(place.ask(call="before").json()["id"])
+        server.stop()
+        try:
+            refused = [place.ask(call="during", draw=2), place.api.get("/v1/readiness")]
+            alive = place.api.get("/v1/health").status_code
+        finally:
+            server.start()
+        assert [one.status_code for one in refused] == [503, 503]
+        assert alive == 200
+        for one in refused:
+            assert one.json()["kind"] == "ledger"
+            assert one.headers["retry-after"]
+        assert place.ask(call="before").json() == done
+        assert place.wait(place.ask(call="during", draw=2).json()["id"])["release"]
+        assert place.service.ledger.verify().ok
+
+
+def test_a_database_lost_while_a_search_runs_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = postgres()
+    with world(server.new_database(), tmp_path) as place:
+        begun, gone = threading.Event(), threading.Event()
+        draw = place.service.drawer._draw
+
+        def slow(job: Any) -> Any:
+            outcome = draw(job)
+            begun.set()
+            gone.wait(20)
+            return outcome
+
+        monkeypatch.setattr(place.service.drawer, "_draw", slow)
+        name = place.ask(draw=3).json()["id"]
+        assert begun.wait(20)
+        server.stop()
+        gone.set()
+        time.sleep(0.3)
+        server.start()
+        assert place.wait(name)["release"]["record"] == OUTLIER
+        assert place.service.ledger.verify().ok
+
+
+def test_a_question_whose_file_is_gone_is_answered_when_the_file_is_back(tmp_path: Path) -> None:
+    with world(str(tmp_path / "books.db"), tmp_path) as place:
+        load, tries = place.service.tables.get, 0
+
+        def gone(*words: Any) -> Any:
+            nonlocal tries
+            tries += 1
+            if 1 < tries < 6:  # there when it is charged, and then not
+                raise SourceChanged("gone")
+            return load(*words)
+
+        place.service.tables.get = gone  # type: ignore[method-assign, assignment]
+        done = place.wait(place.ask().json()["id"])
+        assert done["release"] is not None
+        assert tries == 6
+        events = place.send("auditor", "GET", "/v1/audit").json()["events"]
+        assert [one["kind"] for one in events].count("recovery") == 1
+
+
+def test_a_changed_byte_in_the_audit_log_is_found(tmp_path: Path) -> None:
+    with world(str(tmp_path / "books.db"), tmp_path) as place:
+        _tamper(place, "UPDATE pcor_service_events SET actor = 'mallory' WHERE number = 2")
+        checked = place.send("auditor", "GET", "/v1/audit/verification").json()
+        assert checked["problems"] == ["event 2 was changed"]
+
+
+def test_a_removed_last_event_is_found(tmp_path: Path) -> None:
+    with world(str(tmp_path / "books.db"), tmp_path) as place:
+        _tamper(
+            place,
+            "DELETE FROM pcor_service_events WHERE number = "
+            "(SELECT max(number) FROM pcor_service_events)",
+        )
+        assert not place.send("auditor", "GET", "/v1/audit/verification").json()["ok"]
+
+
+def _tamper(place: World, statement: str) -> None:
+    with place.service.ledger.database.writing() as connection:
+        connection.execute(text(statement))
+
+
+def test_the_ledger_of_a_service_is_a_ledger_like_any_other(tmp_path: Path) -> None:
+    with world(str(tmp_path / "books.db"), tmp_path) as place:
+        place.wait(place.ask().json()["id"])
+    assert Ledger(tmp_path / "books.db", create=False).verify().ok
