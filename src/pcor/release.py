@@ -102,7 +102,11 @@ def release(
     check_start(settled.search, queried)
     mask = draw(settled, Validity(table, queried, settled.detector), chooser)
     return Release(
-        queried.key, Context.from_mask(table.schema, mask), settled, private=chooser.private
+        queried.key,
+        Context.from_mask(table.schema, mask),
+        settled,
+        private=chooser.private,
+        engine=table.engine,
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +19,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pcor.context import Space, pack
-from pcor.errors import RecordError
+from pcor.distant import DistantView, Need, allowed_codes, check_present
+from pcor.errors import RecordError, SourceError, check_whole
 from pcor.schema import Schema
-from pcor.sources.columns import read_columns
+from pcor.sources.columns import check_columns, read_columns
 from pcor.sources.encoding import Rows, encode
-from pcor.view import View
+from pcor.sources.keys import check_key, find_rows, plain_key
+from pcor.sources.opening import open_engine
+from pcor.sources.pushdown import Found, Pushdown
+from pcor.sources.questions import PAIRS_LIMIT
+from pcor.view import View, cell_bits
 
 # Cells and levels are paired by a table of all combinations while it has at most this many entries.
 _MOST_COMBINATIONS = 1 << 24
@@ -41,31 +46,141 @@ class Record:
     space: Space
 
 
+class Looking(Protocol):
+    """What a table has to know of a detector: which rows it looks at."""
+
+    @property
+    def reach(self) -> int | None:
+        """How many rows on each side of a value its verdict looks at; ``None`` for all of them."""
+        ...
+
+    def need(self, value: float, low: float, high: float) -> Need:
+        """Say which pairs of rows that lie elsewhere are needed to judge a value."""
+        ...
+
+
 class Table:
     """Rows encoded against a schema.
 
+    Frames in memory and single files are read. Whatever is lazy stays where it is, and only what a
+    release needs of it is asked for: a Polars LazyFrame, a DuckDB relation, an Arrow dataset, a
+    Spark DataFrame, several files or a folder, a table in PostgreSQL or SQLite.
+
     Args:
-        source: a pandas, Polars, Arrow or DuckDB frame, or a path to a CSV or Parquet file.
+        source: a pandas, Polars, Arrow, DuckDB or Spark frame; a path to a CSV or Parquet file, a
+            pattern or folder of them, or a list of paths; ``pcor.sources.database(url, table)`` or
+            its URL, ``postgresql://host/name#table``.
         schema: the public description of the table, or the path of a schema file.
+        memory: the most memory to use, such as "4GiB"; for files, which are then never read whole.
+        pairs: how many cells or (cell, metric) pairs an engine may hand over.
     """
 
-    def __init__(self, source: Any, schema: Schema | str | Path) -> None:
+    view: View
+
+    def __init__(
+        self,
+        source: Any,
+        schema: Schema | str | Path,
+        *,
+        memory: str | None = None,
+        pairs: int = PAIRS_LIMIT,
+    ) -> None:
         self.schema = schema if isinstance(schema, Schema) else Schema.from_file(schema)
-        self._rows = encode(read_columns(source, self.schema.columns), self.schema)
-        self.view = _view(self._rows, self.schema)
+        check_whole("pairs", pairs)
+        engine = open_engine(source, memory)
+        self._encoded: Rows | None = None
+        self._elsewhere: Pushdown | None = None
+        if engine is None:
+            self._encoded = encode(read_columns(source, self.schema.columns), self.schema)
+            self.view = _view(self._encoded, self.schema)
+        else:
+            check_columns("the table", list(engine.kinds), self.schema.columns)
+            self._elsewhere = Pushdown(engine, self.schema, pairs)
+            self.view = DistantView.over(self._elsewhere)
 
     def __repr__(self) -> str:
         names = ", ".join(f"{a.name} ({len(a.values)})" for a in self.schema.attributes)
         return f"<Table {self.schema.name!r}: metric {self.schema.metric.column}; {names}>"
 
+    @property
+    def engine(self) -> str:
+        """What holds the rows, with its version, for certificates."""
+        if self._elsewhere is None:
+            return f"numpy {np.__version__}"
+        return self._elsewhere.engine_name
+
+    @property
+    def bytes_returned(self) -> int:
+        """How many bytes of answers an engine has handed over; 0 for rows in memory. Private."""
+        return 0 if self._elsewhere is None else self._elsewhere.bytes_returned
+
+    @property
+    def _rows(self) -> Rows:
+        if self._encoded is None:
+            raise SourceError(
+                "this looks at every row one by one, so the rows have to be in memory: give a file "
+                "or a frame such as pandas, Polars or Arrow"
+            )
+        return self._encoded
+
     def record(self, key: int | str) -> Record:
         """Return the record with this id (or 0-based row number), or say why there is none."""
-        row = self._row(key)
+        found = self._found(key)
+        if len(found) == 0:
+            what = "row number" if self.schema.id is None else f"{self.schema.id}"
+            raise RecordError(
+                f"no record with {what} {key!r} among the rows that fit the schema"
+                + ("; rows are counted from 0" if self.schema.id is None else "")
+            )
+        if len(found) > 1:
+            raise RecordError(
+                f"{self.schema.id} {key!r} names more than one row; the id column must be unique"
+            )
+        own_key, value, codes = found[0]
         mask = 0
-        codes = self._rows.cells[self._rows.cell[row]]
         for code, offset in zip(codes, self.schema.offsets, strict=True):
             mask |= 1 << (offset + int(code))
-        return Record(self._key(row), float(self._rows.metric[row]), Space(self.schema, mask))
+        return Record(plain_key(own_key), value, Space(self.schema, mask))
+
+    def _found(self, key: int | str) -> list[Found]:
+        """Return the rows that a key names."""
+        if self._elsewhere is not None:
+            return find_rows(self._elsewhere, key)
+        rows = self._rows
+        return [
+            Found(self._key(int(row)), float(rows.metric[row]), tuple(rows.cells[rows.cell[row]]))
+            for row in _matching(rows, key)
+        ]
+
+    def view_for(self, value: float, detector: Looking) -> View:
+        """Return all of the table that can matter for one metric under one detector. Private."""
+        if isinstance(self.view, DistantView):
+            need = self._need(value, detector)
+            view = self.view.seen_from(value, need)
+            check_present(value, view, need)
+            return view
+        reach = detector.reach
+        return self.view if reach is None else self.view.nearest(value, reach)
+
+    def prepare(self, records: Sequence[Record], detector: Looking) -> None:
+        """Read what several records need, in one pass over rows that lie elsewhere. Private.
+
+        It only saves time: what was prepared is remembered until the next call.
+        """
+        if not isinstance(self.view, DistantView):
+            return
+        values = [record.value for record in records]
+        ends = [getattr(detector, "region_ends", _no_range)(value) for value in values]
+        needs = [self._need(value, detector) for value in values]
+        self.view.prepare(
+            list(zip(values, needs, strict=True)),
+            ranges=[range_ for range_ in ends if range_ is not None],
+            values=values if getattr(detector, "wants_tails", False) else [],
+        )
+
+    def _need(self, value: float, detector: Looking) -> Need:
+        cells = self._elsewhere.cells  # type: ignore[union-attr]
+        return detector.need(value, float(cells.lowest.min()), float(cells.highest.max()))
 
     def words(self, masks: Sequence[int]) -> NDArray[np.uint64]:
         """Return contexts as kernels read them."""
@@ -85,7 +200,14 @@ class Table:
         return np.asarray(~missing.any(axis=1))
 
     def keys_in(self, mask: int, values: NDArray[np.float64]) -> list[int | str]:
-        """Return the keys of the covered rows whose metric is one of ``values``. Private."""
+        """Return the keys of the covered rows whose metric is one of ``values``. Private.
+
+        In the order of the rows; where they have none, by rising key.
+        """
+        if self._elsewhere is not None:
+            codes = allowed_codes(self.schema, self.words([mask])[0])
+            found = [plain_key(key) for key in self._elsewhere.keys(codes, values)]
+            return sorted(found, key=lambda key: (isinstance(key, str), key))
         covered = self.covered_cells(mask)[self._rows.cell]
         kept = np.flatnonzero(covered & np.isin(self._rows.metric, values))
         return [self._key(int(row)) for row in kept]
@@ -95,26 +217,17 @@ class Table:
         keys = self._rows.keys
         if keys is None:
             return row
-        return int(keys[row]) if isinstance(keys, np.ndarray) else _plain(keys[row].as_py())
+        return int(keys[row]) if isinstance(keys, np.ndarray) else plain_key(keys[row].as_py())
 
-    def _row(self, key: int | str) -> int:
-        found = _matching(self._rows, key)
-        if len(found) == 0:
-            what = "row number" if self.schema.id is None else f"{self.schema.id}"
-            raise RecordError(
-                f"no record with {what} {key!r} among the rows that fit the schema"
-                + ("; rows are counted from 0" if self.schema.id is None else "")
-            )
-        if len(found) > 1:
-            raise RecordError(
-                f"{self.schema.id} {key!r} names more than one row; the id column must be unique"
-            )
-        return int(found[0])
+
+def _no_range(value: float) -> None:
+    del value
 
 
 def _view(rows: Rows, schema: Schema) -> View:
     """Sort the rows by metric and put those of one cell and metric together."""
-    needs = _needs(rows.cells, schema)
+    places = rows.cells + np.array(schema.offsets)
+    needs = cell_bits(places, schema.width)
     centre = float(np.mean(rows.metric))
     size = len(rows.cells)
     centred = rows.metric - centre
@@ -133,17 +246,8 @@ def _view(rows: Rows, schema: Schema) -> View:
         centre,
         np.arange(size),
         cell,
-        rows.cells + np.array(schema.offsets),
+        places,
     )
-
-
-def _needs(cells: NDArray[np.int64], schema: Schema) -> NDArray[np.uint64]:
-    """Return the bits of each cell's values."""
-    needs = np.zeros((len(cells), (schema.width + 63) // 64), dtype=np.uint64)
-    for column, offset in zip(cells.T, schema.offsets, strict=True):
-        word, bit = np.divmod(offset + column, 64)
-        needs[np.arange(len(cells)), word] |= np.uint64(1) << bit.astype(np.uint64)
-    return needs
 
 
 def _pairs(
@@ -171,23 +275,9 @@ def _pairs(
     return values[new][level], cell_of_pair.astype(np.int32), counts.astype(np.int32)
 
 
-def _plain(key: object) -> int | str:
-    """Return an id as a whole number where it is written like one.
-
-    A CSV file holds text and a Parquet file numbers; "17" and 17 are the same record, "017" is a
-    name of its own.
-    """
-    text = str(int(key)) if isinstance(key, float) and key.is_integer() else str(key)
-    try:
-        return int(text) if str(int(text)) == text else text
-    except ValueError:
-        return text
-
-
 def _matching(rows: Rows, key: int | str) -> NDArray[np.int64]:
     """Return the places of the rows with this key; a whole number may be given as text."""
-    if isinstance(key, bool) or not isinstance(key, int | str | np.integer):
-        raise RecordError("a record is named by a whole number or a text")
+    check_key(key)
     keys = rows.keys
     try:
         if isinstance(key, str) and str(int(key) if _counts_by_number(keys) else key) != key:

@@ -30,11 +30,8 @@ class Validity:
         self.record = record
         self.detector = detector
         self._known: dict[int, bool] = {}
-        self.view = (
-            table.view
-            if detector.reach is None
-            else table.view.nearest(record.value, detector.reach)
-        )
+        with others_code(f"the detector {detector.name!r}"):
+            self.view = table.view_for(record.value, detector)
 
     def __call__(self, masks: Sequence[int]) -> NDArray[np.bool_]:
         """Return, for each context, whether it is valid."""

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pcor.distant import Need
 from pcor.errors import ParameterError, check_whole
 from pcor.view import View, Words
 
@@ -42,6 +43,7 @@ class Detector:
     name: ClassVar[str] = ""
     has_kernel: ClassVar[bool] = False
     wants_moments: ClassVar[bool] = False
+    wants_tails: ClassVar[bool] = False  # whether its moments are also those above a value
     min_population: int = 21
 
     def __post_init__(self) -> None:
@@ -51,6 +53,17 @@ class Detector:
     def reach(self) -> int | None:
         """How many rows on each side of a value its verdict looks at; ``None`` for all of them."""
         return None
+
+    def need(self, value: float, low: float, high: float) -> Need:
+        """Say which pairs of rows that lie elsewhere are needed to judge a value.
+
+        Args:
+            value: the metric to judge, in any context.
+            low: the least metric of all rows.
+            high: the largest.
+        """
+        del value, low, high  # of use to rules that look at a range
+        return Need(reach=self.reach)
 
     def verdicts(self, values: Values, counts: Counts) -> Verdicts:
         """Return, for each distinct value, whether it is an outlier among all.

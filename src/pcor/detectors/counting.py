@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
+from pcor.distant import Need
 from pcor.errors import ParameterError, UnknownName
 from pcor.view import View, Words
 
@@ -74,8 +75,24 @@ class CountDetector(Detector):
 
     def region_counts(self, view: View, value: float) -> Counts:
         """Return how many rows of each cell of the view lie in the region of ``value``."""
+        ends = self.region_ends(value)
+        if ends is not None:
+            return view.rows_between(*ends)
         inside = self.in_region(view.values, value)
         return view.by_cell(inside, view.counts[inside]).astype(np.int64)
+
+    def region_ends(self, value: float) -> tuple[float, float] | None:
+        """Return the least and the largest number of the region, ``None`` if it is no range.
+
+        Rows that lie elsewhere are then counted there; without it, all their values are needed.
+        """
+        del value
+        return None
+
+    def need(self, value: float, low: float, high: float) -> Need:
+        """Say that no pairs are needed where the region is a range: its rows are counted."""
+        ranged = self.region_ends(value) is not None
+        return Need.nothing() if ranged else super().need(value, low, high)
 
     def verdicts(self, values: Values, counts: Counts) -> Verdicts:
         """Compare every region with the share."""
@@ -125,6 +142,10 @@ class Tail(CountDetector):
         """Tell which values are as far out."""
         return values >= value if self.tail == "upper" else values <= value
 
+    def region_ends(self, value: float) -> tuple[float, float] | None:
+        """Return the value and infinity."""
+        return (value, math.inf) if self.tail == "upper" else (-math.inf, value)
+
     def region_totals(self, values: Values, counts: Counts) -> Counts:
         """Add up the counts from the far end."""
         del values  # they rise
@@ -153,6 +174,23 @@ class Neighbourhood(CountDetector):
     def in_region(self, values: Values, value: float) -> Verdicts:
         """Tell which values are near."""
         near: Verdicts = np.abs(values - value) <= float(self.radius)
+        return near
+
+    def region_ends(self, value: float) -> tuple[float, float] | None:
+        """Return the last numbers that are near by the very test of ``in_region``."""
+        return self._last_near(value, -1.0), self._last_near(value, 1.0)
+
+    def _last_near(self, value: float, side: float) -> float:
+        """Find the end by bisection: rounded differences still rise with distance."""
+        radius = float(self.radius)
+        if radius > 1e101:
+            return side * math.inf  # no metric is farther out
+        near, beyond = value, value + side * (2 * radius + abs(value) + 1)
+        while (middle := near + (beyond - near) / 2) not in (near, beyond):
+            if abs(middle - value) <= radius:
+                near = middle
+            else:
+                beyond = middle
         return near
 
     def region_totals(self, values: Values, counts: Counts) -> Counts:
@@ -203,6 +241,13 @@ class RareBin(CountDetector):
         """Tell which values share a bin with this one."""
         same: Verdicts = self._bins(values) == self._bins(np.array([value]))
         return same
+
+    def region_ends(self, value: float) -> tuple[float, float] | None:
+        """Return the lower edge of the value's bin, and the last number before the upper one."""
+        place = int(self._bins(np.array([value]))[0])
+        edges = (-math.inf, *map(float, self.edges), math.inf)
+        above = edges[place + 1]
+        return edges[place], above if math.isinf(above) else math.nextafter(above, -math.inf)
 
     def region_totals(self, values: Values, counts: Counts) -> Counts:
         """Count every bin."""

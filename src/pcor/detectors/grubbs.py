@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
+from pcor.distant import Need
 from pcor.errors import ParameterError, UnknownName
 from pcor.parallel import in_slices
 from pcor.view import View, Words
@@ -43,6 +44,7 @@ class Grubbs(Detector):
     name: ClassVar[str] = "grubbs"
     has_kernel: ClassVar[bool] = True
     wants_moments: ClassVar[bool] = True
+    wants_tails: ClassVar[bool] = True
     alpha: float = 0.05
     tail: str = "both"
 
@@ -100,22 +102,28 @@ class Grubbs(Detector):
 
         Sums are about the view's centre.
         """
-        end = int(np.searchsorted(view.values, value, side="right"))
-        same, above = slice(view.place(value), end), slice(end, None)
-        counts, centred = view.counts[above], view.centred[above]
-        tail = [
-            view.by_cell(above, counts),
-            view.by_cell(above, counts * centred),
-            view.by_cell(above, counts * centred**2),
-            view.by_cell(same, view.counts[same]),
-        ]
-        return np.concatenate([view.moments, tail])
+        return np.concatenate([view.moments, view.above(value)])
+
+    def need(self, value: float, low: float, high: float) -> Need:
+        """The kernel removes extremes down to the value; with both tails, from both ends.
+
+        A little beyond it: less the centre, values very close to one another may become equal.
+        """
+        if self.tail == "both":
+            return Need()
+        room = 1e-12 * max(abs(low), abs(high), abs(value))
+        if self.tail == "upper":
+            return Need(low=value - room, ends=True)
+        return Need(high=value + room, ends=True)
 
     def lost_digits(self, moments: Moments, whole: Moments) -> Verdicts:
         """Tell where more than half was subtracted, of the rows or of the squares."""
         lost: Verdicts = (2 * moments[0] < whole[0]) | (2 * moments[2] < whole[2])
         return lost
 
+
+# Critical values are computed in portions of so many.
+_MANY = 1 << 20
 
 _tables: dict[tuple[float, str], NDArray[np.float64]] = {}
 
@@ -124,8 +132,11 @@ def critical_values(largest: int, alpha: float, tail: str) -> NDArray[np.float64
     """Return the critical values for 0 to ``largest`` rows; remembered and extended as needed."""
     known = _tables.get((alpha, tail), np.full(3, np.inf))  # no test on fewer than three rows
     if largest >= len(known):
-        n = np.arange(len(known), 2 * largest + 1)
-        known = np.concatenate([known, _critical(n, alpha, tail)])
+        # Twice as many as asked for, but of millions only those: they take 8 bytes each.
+        size = 2 * largest + 1 if largest < _MANY else largest + 1
+        starts = range(len(known), size, _MANY)
+        parts = (np.arange(start, min(start + _MANY, size)) for start in starts)
+        known = np.concatenate([known, *(_critical(n, alpha, tail) for n in parts)])
         _tables[alpha, tail] = known
     return known
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
+from pcor.distant import Need
 from pcor.errors import ParameterError
 from pcor.parallel import in_slices
 from pcor.view import View, Words
@@ -73,6 +74,12 @@ class Histogram(Detector):
         elif not self.include_maximum:
             flagged[-1] = False
         return flagged
+
+    def need(self, value: float, low: float, high: float) -> Need:
+        """The value's bin, as wide as it can be: that of the fewest rows with a rare bin at all."""
+        least = max(self.min_population, math.ceil(1 / self._share))
+        width = 1.000001 * (high - low) / math.isqrt(least)
+        return Need(low=value - width, high=value + width, ends=True)
 
     def batch(
         self, view: View, value: float, masks: Words, moments: Moments | None = None

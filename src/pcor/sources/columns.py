@@ -34,10 +34,10 @@ def read_columns(source: Any, columns: Sequence[str]) -> pa.Table:
     wanted = list(dict.fromkeys(columns))
     if isinstance(source, str | Path):
         path = Path(source)
-        _check_columns(f"the file {str(path)!r}", column_names(path), wanted)
+        check_columns(f"the file {str(path)!r}", column_names(path), wanted)
         with _reading(path):
             return _read_file(path, wanted)
-    _check_columns("the table", column_names(source), wanted)
+    check_columns("the table", column_names(source), wanted)
     try:
         return _columns_of(nw.from_native(source), wanted)
     except Exception:  # each library has its own errors, and they quote cells
@@ -122,7 +122,8 @@ def _read_file(path: Path, columns: list[str]) -> pa.Table:
     return csv.read_csv(path, parse_options=_PARSE, convert_options=convert)
 
 
-def _check_columns(where: str, names: Sequence[str], wanted: Sequence[str]) -> None:
+def check_columns(where: str, names: Sequence[str], wanted: Sequence[str]) -> None:
+    """Refuse a table without a declared column, with the nearest that it has."""
     if not set(names) & set(wanted):
         # The first line may be a row and not a header, so its words are not repeated.
         raise SourceError(

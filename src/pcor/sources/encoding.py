@@ -46,28 +46,19 @@ def encode(columns: pa.Table, schema: Schema) -> Rows:
     """Encode and apply what the schema says about rows that do not fit."""
     metric = numbers(columns[schema.metric.column], schema.metric)
     keep = ~np.isnan(metric)
-    if schema.metric.missing == "error" and not keep.all():
-        raise MetricError(
-            f"the metric {schema.metric.column!r} has rows with no value; fill them in, or declare "
-            'missing = "drop" under [metric] to leave such rows out'
-        )
-    if not (np.abs(metric[keep]) <= LARGEST_METRIC).all():
-        raise MetricError(
-            f"the metric {schema.metric.column!r} has values that are infinite or beyond 1e100; "
-            "correct or remove them"
-        )
+    largest = np.abs(metric[keep]).max(initial=0)
+    check_metric(schema.metric, missing=not keep.all(), largest=largest)
     cell, count = np.zeros(len(metric), dtype=np.int32), 1
     codes_of: list[NDArray[np.int32]] = []
     for attribute in schema.attributes:
         codes = encode_attribute(columns[attribute.name], attribute)
         fits = codes >= 0
-        if attribute.outside == "error" and not fits.all():
-            raise _outside(attribute)
+        check_outside(attribute, fits=bool(fits.all()))
         keep &= fits
         cell, count = _refined(cell, count, codes, len(attribute.values))
         codes_of.append(codes)
     if not keep.any():
-        raise SourceError("no row of the table fits the schema; `pcor schema check` says why")
+        raise nothing_fits()
     member = np.empty(count, dtype=np.int64)  # one row of each cell; any will do
     member[cell] = np.arange(len(cell))
     cells = np.column_stack([codes[member] for codes in codes_of]).astype(np.int64)
@@ -120,10 +111,7 @@ def numbers(column: Any, metric: Metric) -> NDArray[np.float64]:
     try:
         return _floats(column)
     except (pa.ArrowException, TypeError):
-        raise MetricError(
-            f"the metric {metric.column!r} is not numeric: at least one row holds text or another "
-            "kind of value; a metric must be a number in every row"
-        ) from None
+        raise metric_not_numeric(metric) from None
 
 
 def _distinct(column: Any) -> tuple[list[object], NDArray[np.int32]]:
@@ -173,9 +161,7 @@ def _binned(column: Any, attribute: Attribute) -> NDArray[np.int32]:
     try:
         values = _floats(column)
     except (pa.ArrowException, TypeError):
-        raise SourceError(
-            f"attribute {attribute.name!r} has declared edges, but its column is not numeric"
-        ) from None
+        raise bins_not_numeric(attribute) from None
     edges = np.array(attribute.edges, dtype=np.float64)
     codes = np.searchsorted(edges, values, side="right").astype(np.int32) - 1
     codes[values == edges[-1]] = len(edges) - 2  # the last bin is closed
@@ -183,11 +169,58 @@ def _binned(column: Any, attribute: Attribute) -> NDArray[np.int32]:
     return codes
 
 
-def _outside(attribute: Attribute) -> DomainError:
+# The refusals, which are the same wherever the rows are.
+
+
+def check_metric(metric: Metric, *, missing: bool, largest: float) -> None:
+    """Refuse a metric that is missing where it must not be, or beyond what can be squared."""
+    if metric.missing == "error" and missing:
+        raise MetricError(
+            f"the metric {metric.column!r} has rows with no value; fill them in, or declare "
+            'missing = "drop" under [metric] to leave such rows out'
+        )
+    if not largest <= LARGEST_METRIC:
+        raise MetricError(
+            f"the metric {metric.column!r} has values that are infinite or beyond 1e100; "
+            "correct or remove them"
+        )
+
+
+def check_outside(attribute: Attribute, *, fits: bool) -> None:
+    """Refuse rows outside a domain that must not have any."""
+    if attribute.outside != "error" or fits:
+        return
     ways = 'declare it, or set outside = "drop" for this attribute in the schema'
     if attribute.edges is None:
         ways = 'declare it, or set outside = "drop" or an `other` value for this attribute'
-    return DomainError(
+    raise DomainError(
         f"column {attribute.name!r} has a value outside its declared domain (or none at all): "
         f"{ways}; `pcor schema check` shows the owner what does not fit"
+    )
+
+
+def nothing_fits() -> SourceError:
+    """Say that there are no rows."""
+    return SourceError("no row of the table fits the schema; `pcor schema check` says why")
+
+
+def not_numbers(schema: Schema, column: str) -> SourceError:
+    """Say that a column must hold numbers and does not."""
+    if column == schema.metric.column:
+        return metric_not_numeric(schema.metric)
+    return bins_not_numeric(schema.attribute(column))
+
+
+def metric_not_numeric(metric: Metric) -> MetricError:
+    """Say that the metric is not a number in every row."""
+    return MetricError(
+        f"the metric {metric.column!r} is not numeric: at least one row holds text or another "
+        "kind of value; a metric must be a number in every row"
+    )
+
+
+def bins_not_numeric(attribute: Attribute) -> SourceError:
+    """Say that a binned attribute is not a number in every row."""
+    return SourceError(
+        f"attribute {attribute.name!r} has declared edges, but its column is not numeric"
     )

@@ -1,0 +1,81 @@
+"""What an engine is: something that holds rows and answers SQL.
+
+Private: the rows, and every answer. An engine's own error messages quote cells, so ``asking``
+replaces them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from pcor.errors import PcorError, SourceError
+from pcor.sources.sql import Dialect
+
+KINDS = ("text", "boolean", "integer", "float", "decimal", "other", "nested")
+
+
+class Engine(Protocol):
+    """Rows that stay where they are.
+
+    Attributes:
+        dialect: how to write SQL for it.
+        version: of the engine, for certificates.
+        source: what stands after FROM.
+        numbered: the same with the 0-based number of each row as ``pcor_row``; ``None`` where rows
+            have no order.
+        kinds: for each column, which of ``KINDS`` it is.
+    """
+
+    dialect: Dialect
+    version: str
+    source: str
+    numbered: str | None
+    kinds: Mapping[str, str]
+
+    def run(self, query: str) -> pa.Table:
+        """Return the answer to a query."""
+        ...
+
+
+def kind_of(arrow: Any) -> str:
+    """Return which of ``KINDS`` an Arrow type is."""
+    if pa.types.is_dictionary(arrow):
+        return kind_of(arrow.value_type)
+    tests = {
+        "text": (
+            pa.types.is_string,
+            pa.types.is_large_string,
+            pa.types.is_string_view,
+            pa.types.is_null,
+        ),
+        "boolean": (pa.types.is_boolean,),
+        "integer": (pa.types.is_integer,),
+        "float": (pa.types.is_floating,),
+        "decimal": (pa.types.is_decimal,),
+        "nested": (pa.types.is_nested,),
+    }
+    for kind, ways in tests.items():
+        if any(is_kind(arrow) for is_kind in ways):
+            return kind
+    return "other"
+
+
+@contextmanager
+def asking(engine: str) -> Iterator[None]:
+    """Replace what an engine says when a query fails."""
+    try:
+        yield
+    except PcorError:
+        raise
+    except Exception:
+        if os.environ.get("PCOR_DEBUG"):
+            raise
+        raise SourceError(
+            f"{engine} could not answer: the rows may have gone or changed, a file may be broken, "
+            "or the memory or space for temporary files may be too small"
+        ) from None

@@ -1,0 +1,347 @@
+"""Ask an engine for what a release needs of its rows: never the rows themselves.
+
+Private: every answer. What comes back is bounded by the number of cells (rows that fit the schema,
+grouped by their attribute values) and by a public limit on (cell, value) pairs, not by the rows.
+Encoding, grouping and counting happen in the engine; the same questions to any engine, or to the
+rows in memory, have the same answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pcor.errors import SourceError
+from pcor.schema import Schema
+from pcor.sources.encoding import check_metric, check_outside, not_numbers, nothing_fits
+from pcor.sources.engine import Engine
+from pcor.sources.nearest import Layers, nearest_by_layers
+from pcor.sources.questions import (
+    PAIRS_LIMIT,
+    Floats,
+    Integers,
+    Pairs,
+    Questions,
+    column,
+)
+
+# The centre of sums is the mean of so many rows. Any centre gives the same verdicts: a detector
+# that cannot trust its sums does without them. A good one only saves time.
+_CENTRE_ROWS = 1000
+
+# So many records share one query; each adds two columns to it.
+_RECORDS_AT_ONCE = 16
+
+
+@dataclass(frozen=True, repr=False)
+class Cells:
+    """What is known of every cell. Private.
+
+    Attributes:
+        codes: its value of each attribute as a place in the domain, shape (cells, attributes).
+        counts: its rows.
+        sums: the sum of their metrics less the centre.
+        squares: the sum of the squares of those differences.
+        lowest: the least metric.
+        highest: the largest.
+        centre: what sums are measured from.
+    """
+
+    codes: Integers
+    counts: Integers
+    sums: Floats
+    squares: Floats
+    lowest: Floats
+    highest: Floats
+    centre: float
+
+
+class Found(NamedTuple):
+    """A row that a key names. Private."""
+
+    key: object
+    value: float
+    codes: tuple[int, ...]
+
+
+class Pushdown:
+    """The questions to one engine about rows under one schema.
+
+    Args:
+        engine: where the rows are.
+        schema: what they are encoded against.
+        limit: how many cells or pairs may come back.
+    """
+
+    def __init__(self, engine: Engine, schema: Schema, limit: int = PAIRS_LIMIT) -> None:
+        self.engine, self.schema = engine, schema
+        self._questions = Questions(engine, schema, limit)
+        self._layers: Layers | None = None
+        self.cells = self._checked_cells()
+
+    @property
+    def engine_name(self) -> str:
+        """The engine and its version, for a certificate."""
+        return f"{self.engine.dialect.name} {self.engine.version}"
+
+    @property
+    def bytes_returned(self) -> int:
+        """How many bytes of answers came back so far."""
+        return self._questions.bytes_returned
+
+    def find(self, condition: str) -> list[Found]:
+        """Return up to two of the rows that meet a condition on the source and fit the schema."""
+        return self._found(self._questions.coded(self._key, where=condition))
+
+    def row(self, number: int) -> list[Found]:
+        """Return the row of this number, if there is one and it fits the schema."""
+        source = f"(SELECT * FROM {self.engine.source} LIMIT 1 OFFSET {number})"
+        return self._found(self._questions.coded(str(number), source=source))
+
+    def _found(self, tables: Sequence[str]) -> list[Found]:
+        names, where = [*self._questions.names, "x", "k"], self._questions.where()
+        query = f"SELECT {', '.join(names)} FROM coded {where} LIMIT 2"
+        found = self._questions.ask(query, *tables)
+        columns = [found.column(name).to_pylist() for name in names]
+        return [
+            Found(key, float(value), tuple(map(int, codes)))
+            for *codes, value, key in zip(*columns, strict=True)
+        ]
+
+    def pairs(self, low: float = -math.inf, high: float = math.inf) -> Pairs:
+        """Return all pairs whose metric is in a closed range, or refuse if they are too many."""
+        inside = self._questions.between(low, high)
+        found = self._questions.grouped({"n": "COUNT(*)"}, inside, also=["x"])
+        self._questions.check_size(found)
+        values = column(found, "x", np.float64)
+        order = np.argsort(values, kind="stable")
+        counts = column(found, "n", np.int64)
+        return Pairs(self._cell_numbers(found)[order], values[order], counts[order])
+
+    def nearest(self, values: Sequence[float], wanted: int) -> list[Pairs]:
+        """Return, for each of several metrics, the nearest rows of each cell on each side.
+
+        At least ``wanted`` rows on a side where the cell has them; some more may come along.
+        """
+        if self._layers is not None:
+            return nearest_by_layers(
+                self._questions, self.cells.codes, self._layers, np.array(values), wanted
+            )
+        found: list[Pairs] = []
+        for first in range(0, len(values), _RECORDS_AT_ONCE):
+            found += self._nearest_at_once(values[first : first + _RECORDS_AT_ONCE], wanted)
+        return found
+
+    def _nearest_at_once(self, values: Sequence[float], wanted: int) -> list[Pairs]:
+        """Ask for the nearest rows as aggregates, where the engine has such."""
+        sides = {
+            f"side{place}_{side}": aggregate.format(n=wanted, v=self._questions.literal(value))
+            for place, value in enumerate(values)
+            for side, aggregate in enumerate(self.engine.dialect.nearest or ())
+        }
+        found = self._questions.grouped(sides)
+        cells = self._cell_numbers(found)
+        return [
+            _joined([_unlisted(cells, found.column(f"side{place}_{side}")) for side in range(2)])
+            for place in range(len(values))
+        ]
+
+    def rows_between(self, ranges: Sequence[tuple[float, float]]) -> Integers:
+        """Return how many rows of each cell have a metric in each closed range, all in one pass."""
+        low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
+        counts = {f"n{place}": self._counted(*ends) for place, ends in enumerate(ranges)}
+        return self._by_cell(counts, self._questions.between(low, high)).astype(np.int64)
+
+    def above(self, values: Sequence[float]) -> Floats:
+        """Return of each cell's rows above each metric count, sum, squares; and how many equal it.
+
+        Shape (values, 4, cells), all in one pass.
+        """
+        apart = self._apart(self.cells.centre)
+        asked: dict[str, str] = {}
+        for place, value in enumerate(values):
+            beyond = f"CASE WHEN x > {self._questions.literal(value)} THEN"
+            asked |= {
+                f"n{place}": f"SUM({beyond} 1 ELSE 0 END)",
+                f"s{place}": f"SUM({beyond} {apart} ELSE 0 END)",
+                f"q{place}": f"SUM({beyond} ({apart}) * ({apart}) ELSE 0 END)",
+                f"e{place}": self._counted(value, value),
+            }
+        found = self._by_cell(asked, self._questions.between(min(values), math.inf))
+        return found.reshape(len(values), 4, -1)
+
+    def distribution(self, codes: Sequence[Integers]) -> tuple[Floats, Integers]:
+        """Return the distinct metrics, rising, and their counts, of rows with some of the codes.
+
+        Args:
+            codes: for each attribute, the places in its domain that count.
+        """
+        where = self._questions.where(self._questions.covered(codes))
+        found = self._questions.ask(
+            f"SELECT x, COUNT(*) AS n FROM coded {where} GROUP BY x "
+            f"LIMIT {self._questions.limit + 1}"
+        )
+        self._questions.check_size(found)
+        values, counts = column(found, "x", np.float64), column(found, "n", np.int64)
+        order = np.argsort(values)
+        return values[order], counts[order]
+
+    def keys(self, codes: Sequence[Integers], values: Floats) -> list[Any]:
+        """Return the keys of the rows with some of the codes and some of the metrics."""
+        if len(values) == 0:
+            return []
+        source = self.engine.numbered if self.schema.id is None else self.engine.source
+        if source is None:
+            raise SourceError(no_order(self.engine.dialect.name))
+        key = "s.pcor_row" if self.schema.id is None else self._key
+        listed = self.engine.dialect.values("wanted", ("v",), [(float(v),) for v in values])
+        where = self._questions.where(self._questions.covered(codes))
+        found = self._questions.ask(
+            f"SELECT coded.k AS k FROM coded JOIN wanted w ON coded.x = w.v {where} "
+            f"LIMIT {self._questions.limit + 1}",
+            listed,
+            *self._questions.coded(key, source=source),
+        )
+        self._questions.check_size(found, "rows")
+        keys: list[Any] = found.column("k").to_pylist()
+        return keys
+
+    def _checked_cells(self) -> Cells:
+        """Group all rows, refuse what the schema refuses, and return the cells that are left."""
+        centre, scale = self._centre()
+        found = self._all_groups(centre, scale)
+        rows, present = (column(found, name, np.int64) for name in ("n", "m"))
+        numbers = [column(found, name, np.float64) for name in ("s", "q", "lowest", "highest")]
+        largest = float(np.nanmax(np.abs(numbers[2:]), initial=0))
+        check_metric(self.schema.metric, missing=bool((rows > present).any()), largest=largest)
+        names = self._questions.names
+        codes = np.array([column(found, name, np.float64) for name in names]).T
+        for attribute, code in zip(self.schema.attributes, codes.T, strict=True):
+            check_outside(attribute, fits=not np.isnan(code).any())
+        kept = np.flatnonzero((present > 0) & ~np.isnan(codes).any(axis=1))
+        if len(kept) == 0:
+            raise nothing_fits()
+        cells, place = np.unique(codes[kept].astype(np.int64), axis=0, return_inverse=True)
+        lines = (present[kept], *(number[kept] for number in numbers))
+        return self._merged(cells, place.reshape(-1), lines, centre)
+
+    def _merged(
+        self, codes: Integers, place: Integers, lines: tuple[NDArray[Any], ...], centre: float
+    ) -> Cells:
+        """Add up the lines of each cell: its layers, and values that are written differently."""
+        counts, sums, squares, lowest, highest = lines
+        if self.engine.dialect.nearest is None:
+            self._layers = Layers.sorted(place, counts, lowest, highest)
+        low, high = np.full(len(codes), np.inf), np.full(len(codes), -np.inf)
+        np.minimum.at(low, place, lowest)
+        np.maximum.at(high, place, highest)
+        rows, total, square = (
+            np.bincount(place, line, len(codes)).astype(np.float64)
+            for line in (counts, sums, squares)
+        )
+        return Cells(codes, rows.astype(np.int64), total, square, low, high, centre)
+
+    def _all_groups(self, centre: float, scale: float) -> pa.Table:
+        """Group all rows, those that do not fit included."""
+        apart = self._apart(centre)
+        if self.engine.dialect.overflows:
+            apart = f"CASE WHEN ABS(x) <= 1e100 THEN {apart} ELSE 0 END"
+        unreadable = self._questions.coding.unreadable
+        wrong = {f"w{place}": sql for place, sql in enumerate(unreadable.values())}
+        asked = {
+            "n": "COUNT(*)",
+            "m": "COUNT(x)",
+            "s": f"SUM({apart})",
+            "q": f"SUM(({apart}) * ({apart}))",
+            "lowest": "MIN(x)",
+            "highest": "MAX(x)",
+        }
+        flags = [f"CASE WHEN {sql} THEN 1 ELSE 0 END AS {name}" for name, sql in wrong.items()]
+        also = []
+        if self.engine.dialect.nearest is None:
+            also = ["layer"]
+            flags.append(f"{self._layer(centre, scale)} AS layer")
+        sums = {name: f"SUM({name})" for name in wrong}
+        found = self._questions.grouped(asked | sums, also=also, flags=flags, unfit=True)
+        self._questions.check_size(found, "cells, combinations of attribute values that occur")
+        for name, bad in zip(unreadable, wrong, strict=True):
+            if column(found, bad, np.int64).any():
+                raise not_numbers(self.schema, name)
+        return found
+
+    def _layer(self, centre: float, scale: float) -> str:
+        """Write the layer of a row: finer near the centre, and about 25 on each side of it."""
+        x, middle = self._questions.coding.metric, self._questions.literal(centre)
+        apart = f"ABS(({x}) - {middle}) / {self._questions.literal(scale)}"
+        number = f"CAST(FLOOR(4 * LN({apart} + 0.05)) AS INT)"
+        huge = f"ABS({x}) > 1e100"  # about to be refused
+        return (
+            f"CASE WHEN {huge} THEN 0 WHEN ({x}) < {middle} THEN -1000 - {number} ELSE {number} END"
+        )
+
+    def _centre(self) -> tuple[float, float]:
+        """Return the mean of some rows, and how far they lie from it."""
+        found = self._questions.ask(
+            "SELECT AVG(x) AS centre, AVG(x * x) AS square FROM "
+            f"(SELECT x FROM coded WHERE ABS(x) <= 1e100 LIMIT {_CENTRE_ROWS}) few"
+        )
+        centre, square = (found.column(name)[0].as_py() for name in ("centre", "square"))
+        if centre is None:
+            return 0.0, 1.0
+        apart = math.sqrt(max(square - centre * centre, 0.0))
+        return float(centre), max(apart, 1e-9 * abs(centre), 1e-100)
+
+    def _by_cell(self, aggregates: dict[str, str], condition: str) -> Floats:
+        """Return aggregates over the rows that meet a condition: shape (aggregates, cells)."""
+        found = self._questions.grouped(aggregates, condition)
+        out = np.zeros((len(aggregates), len(self.cells.counts)))
+        cells = self._cell_numbers(found)
+        for row, name in zip(out, aggregates, strict=True):
+            np.add.at(row, cells, column(found, name, np.float64))
+        return out
+
+    def _counted(self, low: float, high: float) -> str:
+        inside = self._questions.between(low, high) or "1 = 1"
+        return f"SUM(CASE WHEN {inside} THEN 1 ELSE 0 END)"
+
+    def _apart(self, centre: float) -> str:
+        return f"x - {self._questions.literal(centre)}"
+
+    def _cell_numbers(self, found: pa.Table) -> NDArray[np.int32]:
+        return self._questions.cell_numbers(found, self.cells.codes)
+
+    @property
+    def _key(self) -> str:
+        return (
+            "NULL" if self.schema.id is None else f"s.{self.engine.dialect.column(self.schema.id)}"
+        )
+
+
+def no_order(engine: str) -> str:
+    """Say why a row number names nothing here."""
+    return (
+        f"rows of {engine} have no order, so a row number names none of them; declare the id "
+        "column in the schema"
+    )
+
+
+def _unlisted(cells: NDArray[np.int32], lists: Any) -> tuple[NDArray[np.int32], Floats]:
+    """Spread a column of lists: the cell and the value of each entry."""
+    lists = lists.combine_chunks()
+    sizes = np.nan_to_num(lists.value_lengths().to_numpy(zero_copy_only=False)).astype(np.int64)
+    values = lists.flatten().to_numpy(zero_copy_only=False).astype(np.float64)
+    return np.repeat(cells, sizes), values
+
+
+def _joined(sides: Sequence[tuple[NDArray[np.int32], Floats]]) -> Pairs:
+    """Put the rows of several sides together as pairs of one row each."""
+    cells = np.concatenate([cells for cells, _ in sides])
+    values = np.concatenate([values for _, values in sides])
+    order = np.argsort(values, kind="stable")
+    return Pairs(cells[order], values[order], np.ones(len(order), dtype=np.int64))

@@ -1,0 +1,131 @@
+"""SQL as each engine writes it.
+
+Private: nothing; these are ways of writing. The queries of ``pushdown.py`` keep to what every
+engine has (CASE, GROUP BY, a join with a short list), so that all of them give the same answer;
+what cannot be written alike is here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# What Arrow reads as a number; several engines read more than that ("1_000", "1d").
+_NUMBER = "^([-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)(e[-+]?[0-9]+)?|[-+]?(inf|infinity)|nan)$"
+
+
+Cell = str | bool | int | float
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How one engine writes SQL.
+
+    Attributes:
+        name: the engine.
+        double: its type of 64-bit floating-point numbers.
+        text: its type of texts.
+        quote: what stands around a name.
+        escapes: whether a backslash in a text means something.
+        is_nan: a condition on ``{}``.
+        number: reads the text ``{}`` as a number, NULL where it is none.
+        same_text: turns ``{}`` into a text that is compared byte by byte.
+        overflows: whether a square beyond the largest number is an error.
+        infinity: the largest number.
+        nearest: the ``{n}`` nearest rows below and from ``{v}`` on as one aggregate each, for
+            engines that have such; others count distances first.
+    """
+
+    name: str
+    double: str = "DOUBLE"
+    text: str = "VARCHAR"
+    quote: str = '"'
+    escapes: bool = False
+    is_nan: str = "isnan({})"
+    number: str = "TRY_CAST(REPLACE(TRIM({}), '_', 'x') AS DOUBLE)"
+    same_text: str = "CAST({} AS VARCHAR)"
+    overflows: bool = False
+    infinity: str = "CAST('Infinity' AS DOUBLE)"
+    nearest: tuple[str, str] | None = None
+
+    def column(self, name: str) -> str:
+        """Write the name of a column."""
+        return f"{self.quote}{name.replace(self.quote, 2 * self.quote)}{self.quote}"
+
+    def literal(self, value: Cell) -> str:
+        """Write a value; a float to the last bit."""
+        if isinstance(value, bool):
+            return "TRUE" if value else "FALSE"
+        if isinstance(value, int):
+            return str(value)
+        if isinstance(value, float):
+            return self._float(value)
+        if self.escapes:
+            value = value.replace("\\", "\\\\")
+        return "'" + value.replace("'", "\\'" if self.escapes else "''") + "'"
+
+    def _float(self, value: float) -> str:
+        if math.isinf(value):
+            return f"{'-' if value < 0 else ''}{self.infinity}"
+        # Without the cast a decimal number would be meant, which is another kind.
+        return f"CAST('{value!r}' AS {self.double})"
+
+    def values(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+        """Write a short list that is not empty as a table of its own, for WITH.
+
+        Floats go as text and are read again: not every engine takes an expression in a list.
+        """
+        floats = [isinstance(cell, float) for cell in rows[0]]
+        written = ", ".join(
+            "(" + ", ".join(self._listed(*pair) for pair in zip(row, floats, strict=True)) + ")"
+            for row in rows
+        )
+        read = ", ".join(
+            f"CAST({column} AS {self.double}) AS {column}" if is_float else column
+            for column, is_float in zip(columns, floats, strict=True)
+        )
+        return (
+            f"{name}_({', '.join(columns)}) AS (VALUES {written}), "
+            f"{name} AS (SELECT {read} FROM {name}_)"
+        )
+
+    def _listed(self, cell: Cell, is_float: bool) -> str:
+        return f"'{cell!r}'" if is_float else self.literal(cell)
+
+
+DUCKDB = Dialect(
+    "duckdb",
+    nearest=("max(x, {n}) FILTER (WHERE x < {v})", "min(x, {n}) FILTER (WHERE x >= {v})"),
+)
+POLARS = Dialect("polars", is_nan="{} = CAST('NaN' AS DOUBLE)")
+SPARK = Dialect(
+    "spark",
+    text="STRING",
+    quote="`",
+    escapes=True,
+    number=f"CASE WHEN LOWER(TRIM({{0}})) RLIKE '{_NUMBER}' THEN CAST(TRIM({{0}}) AS DOUBLE) END",
+    same_text="CAST({} AS STRING)",
+)
+POSTGRESQL = Dialect(
+    "postgresql",
+    double="DOUBLE PRECISION",
+    text="TEXT",
+    is_nan="{} = CAST('NaN' AS DOUBLE PRECISION)",
+    number=(
+        f"CASE WHEN LOWER(TRIM({{0}})) ~ '{_NUMBER}' THEN CAST(TRIM({{0}}) AS DOUBLE PRECISION) END"
+    ),
+    same_text='CAST({} AS TEXT) COLLATE "C"',
+    overflows=True,
+    infinity="CAST('Infinity' AS DOUBLE PRECISION)",
+)
+SQLITE = Dialect(
+    "sqlite",
+    double="REAL",
+    text="TEXT",
+    is_nan="FALSE",  # it has none: they are stored as NULL
+    # A column may hold numbers in some rows and texts in others; a text is not read as a number.
+    number="CASE WHEN typeof({0}) IN ('integer', 'real') THEN CAST({0} AS REAL) END",
+    same_text="CAST({} AS TEXT)",
+    infinity="9e999",
+)
