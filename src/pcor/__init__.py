@@ -1,10 +1,12 @@
 """PCOR: explain why a record is an outlier without giving away everybody else."""
 
 from importlib.metadata import version as _version
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from pcor import audit, demo, errors, testing
 from pcor.accounting import Budget
 from pcor.certificate import Release
+from pcor.client import Client
 from pcor.context import Context
 from pcor.detectors import (
     LOF,
@@ -37,6 +39,10 @@ from pcor.search import (
 from pcor.table import Table
 from pcor.utility import Overlap, Population, PopulationSize, Utility
 
+if _TYPE_CHECKING:
+    from pcor.ledger import Ledger
+    from pcor.many import plan_many, release_many
+
 __version__ = _version("pcor")
 
 __all__ = [
@@ -44,6 +50,7 @@ __all__ = [
     "Attribute",
     "BreadthFirst",
     "Budget",
+    "Client",
     "Context",
     "CountDetector",
     "DepthFirst",
@@ -52,6 +59,7 @@ __all__ = [
     "Estimator",
     "Grubbs",
     "Histogram",
+    "Ledger",
     "MatchingContexts",
     "Metric",
     "Neighbourhood",
@@ -79,7 +87,22 @@ __all__ = [
     "matching_contexts",
     "outliers",
     "plan",
+    "plan_many",
     "register_detector",
     "release",
+    "release_many",
     "testing",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import the ledger when it is first asked for: it brings a database library along."""
+    if name == "Ledger":
+        from pcor.ledger import Ledger
+
+        return Ledger
+    if name in {"plan_many", "release_many"}:
+        from pcor import many
+
+        return getattr(many, name)
+    raise AttributeError(f"module 'pcor' has no attribute {name!r}")

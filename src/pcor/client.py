@@ -1,9 +1,9 @@
 """Client: ask a service for releases, with the library's names.
 
 Public: everything that comes back; the rows stay where the service is. Private: the key, which is
-sent to the service alone: no redirect is followed, and it is in no message and no repr. Every
-request for a release carries an Idempotency-Key of its own and is tried again under the same key,
-so that a lost connection costs nothing twice.
+sent to the service alone: no redirect is followed, no proxy is used but over https, and it is in no
+message and no repr. Every request for a release carries an Idempotency-Key of its own and is tried
+again under the same key, so that a lost connection costs nothing twice.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from pcor.certificate import Release
 from pcor.errors import BudgetExceeded, NoValidContext, ParameterError, PcorError, plain
@@ -73,7 +73,9 @@ class Client:
             raise ParameterError("key must be an API key: pcor_...")
         self._url, self._key = url.rstrip("/"), key.strip()
         self._timeout, self._patience, self._sleep = timeout, patience, sleep
-        self._opener = build_opener(_NoRedirects)
+        # Over https a proxy passes on what it cannot read; over http it would read the key.
+        direct = [ProxyHandler({})] if parts.scheme == "http" else []
+        self._opener = build_opener(_NoRedirects, *direct)
         self._registrations: dict[tuple[str, int | None], dict[str, Any]] = {}
 
     def __repr__(self) -> str:

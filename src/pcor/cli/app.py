@@ -9,7 +9,19 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from pcor.cli import demo, doctor, owner, releasing, schema, tradeoff
+from pcor.cli import (
+    audit,
+    demo,
+    doctor,
+    experiment,
+    ledger,
+    owner,
+    reference,
+    releasing,
+    schema,
+    serve,
+    tradeoff,
+)
 from pcor.cli.output import say_json
 
 
@@ -93,7 +105,12 @@ app.command("plan")(releasing.plan)
 app.command("release")(releasing.release)
 app.command("contexts")(owner.contexts)
 app.command("outliers")(owner.outliers)
+app.command("reference")(reference.reference)
+app.command("audit")(audit.audit)
 app.command("tradeoff")(tradeoff.tradeoff)
+app.add_typer(experiment.app, name="experiment")
+app.add_typer(ledger.app, name="ledger")
+app.command("serve")(serve.serve)
 app.command("doctor")(doctor.doctor)
 
 

@@ -17,8 +17,14 @@ from pcor.cli.output import guarded, say, say_json
 from pcor.detectors import detector_factory, detector_names
 from pcor.selection import SystemChooser
 
-NEEDED = ("numpy", "scipy", "numba", "opendp", "narwhals", "pyarrow", "typer", "rich")
-OPTIONAL = ("pandas", "polars", "duckdb", "scikit-learn", "pyod", "altair", "vl-convert-python")
+NEEDED = (
+    *("numpy", "scipy", "numba", "opendp", "narwhals", "pyarrow", "typer", "rich"),
+    *("sqlalchemy", "alembic"),
+)
+OPTIONAL = (
+    *("pandas", "polars", "duckdb", "scikit-learn", "pyod", "altair", "vl-convert-python"),
+    *("psycopg", "fastapi", "uvicorn", "adbc-driver-postgresql", "adbc-driver-sqlite", "pyspark"),
+)
 
 
 @guarded

@@ -8,10 +8,28 @@ from typing import Annotated
 import typer
 
 from pcor.context import Context
-from pcor.errors import ContextError
+from pcor.errors import ContextError, SourceError
 from pcor.schema import Schema
+from pcor.sources.databases import is_database_url
+from pcor.sources.opening import is_files
 
 File = Annotated[Path, typer.Argument(help="The table: a CSV or Parquet file.", metavar="FILE")]
+Rows = Annotated[
+    str,
+    typer.Argument(
+        help="The table: a CSV or Parquet file, a pattern or folder of them, or a database table "
+        "as postgresql://host/name#table or sqlite://file#table.",
+        metavar="FILE",
+    ),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option("--memory", help="The most memory to use, for files larger than that: 4GiB."),
+]
+MostPairs = Annotated[
+    int,
+    typer.Option("--pairs", help="How many (cell, metric) pairs an engine may hand over."),
+]
 SchemaFile = Annotated[
     Path, typer.Option("--schema", help="The schema file (TOML) that declares the domains.")
 ]
@@ -80,6 +98,12 @@ Steepness = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+
+
+def check_rows(place: str) -> None:
+    """Refuse a file that is not there, without looking into it; patterns and URLs may pass."""
+    if not is_database_url(place) and not is_files(place, None) and not Path(place).exists():
+        raise SourceError(f"no such file: {place!r}")
 
 
 def context(schema: Schema, flag: str, text: str) -> Context:

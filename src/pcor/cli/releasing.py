@@ -1,4 +1,4 @@
-"""``pcor plan`` and ``pcor release``."""
+"""``pcor plan`` and ``pcor release``, for one record or for a list of them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Annotated, Any
 import typer
 
 import pcor
-from pcor.cli import options
+from pcor.cli import many, options
 from pcor.cli.output import guarded, say, say_json, tell
-from pcor.errors import ParameterError, SourceError
+from pcor.errors import ParameterError
 from pcor.schema import Schema
 from pcor.sources.fitting import marked_lines
+from pcor.sources.questions import PAIRS_LIMIT
 from pcor.writing import check_target
 
 
@@ -33,10 +34,12 @@ def _request(
 
 @guarded
 def plan(
-    file: options.File,
+    file: options.Rows,
     schema: options.SchemaFile,
-    record: options.RecordKey,
     epsilon: options.Epsilon,
+    record: many.OneRecord = None,
+    records: many.ListFile = None,
+    records_column: many.ListColumn = None,
     detector: options.DetectorName = "lof",
     search: options.SearchName = "auto",
     samples: options.Samples = None,
@@ -61,28 +64,33 @@ def plan(
 
     Example: pcor plan claims.csv --schema claims.toml --record 17 --epsilon 0.2
     """
-    if not file.exists():
-        raise SourceError(f"no such file: {str(file)!r}")
+    one = many.check_one(record, records, records_column=records_column)
+    options.check_rows(file)
     declared = Schema.from_file(schema)
-    settled = pcor.plan(
-        declared,
-        epsilon,
-        detector=detector,
-        search=search,
-        samples=samples,
-        accounting=accounting,
-        selection=selection,
-        guarantee=guarantee,
-        delta=delta,
-        steepness=steepness,
+    request: dict[str, Any] = {
+        "epsilon": epsilon,
+        "detector": detector,
+        "search": search,
+        "samples": samples,
+        "accounting": accounting,
+        "selection": selection,
+        "guarantee": guarantee,
+        "delta": delta,
+        "steepness": steepness,
         **_request(declared, utility, overlap_with, start),
-    )
+    }
+    if records is not None:
+        if rows is not None:
+            raise ParameterError("--rows goes with --record: it estimates the time of one release")
+        many.plan_listed(declared, records, records_column, request, as_json=as_json)
+        return
+    settled = pcor.plan(declared, **request)
     expected = None if rows is None else settled.estimate(rows)
     if as_json:
         timed = {} if expected is None else {"estimate": expected.to_dict()}
-        say_json({"record": record, **settled.to_dict(), **timed})
+        say_json({"record": one, **settled.to_dict(), **timed})
         return
-    say(f"A release for record {record} would do this; no row was looked at.\n")
+    say(f"A release for record {one} would do this; no row was looked at.\n")
     say(f"{settled}\n\n{settled.promise}")
     wanted = settled.needed()
     if rows is not None and wanted is not None and wanted.people > rows:
@@ -96,10 +104,12 @@ def plan(
 
 @guarded
 def release(
-    file: options.File,
+    file: options.Rows,
     schema: options.SchemaFile,
-    record: options.RecordKey,
     epsilon: options.Epsilon,
+    record: many.OneRecord = None,
+    records: many.ListFile = None,
+    records_column: many.ListColumn = None,
     detector: options.DetectorName = "lof",
     search: options.SearchName = "auto",
     samples: options.Samples = None,
@@ -112,10 +122,35 @@ def release(
     delta: options.Delta = None,
     steepness: options.Steepness = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Also write the certificate: .json or .html.")
+        Path | None,
+        typer.Option(
+            "--out",
+            help="Also write the certificate: .json or .html; with --records the answers: .jsonl.",
+        ),
     ] = None,
+    workers: many.Workers = None,
     seed: Annotated[
         int | None, typer.Option("--seed", help="NOT PRIVATE: repeatable draws, for tests only.")
+    ] = None,
+    memory: options.Memory = None,
+    pairs: options.MostPairs = PAIRS_LIMIT,
+    ledger: Annotated[
+        str | None,
+        typer.Option("--ledger", help="Pay from this ledger: a file or a postgresql:// URL."),
+    ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option("--dataset", help="Whose budget pays. By default the schema's name."),
+    ] = None,
+    analyst: Annotated[
+        str | None, typer.Option("--analyst", help="Whose allotment pays. By default the owner.")
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option("--key", help="The request's name; a new one buys a new draw."),
+    ] = None,
+    version: Annotated[
+        str | None, typer.Option("--version", help="Which state of the table this is.")
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -124,8 +159,13 @@ def release(
     Prints the context and public parameters, nothing else. Example:
 
     pcor release claims.csv --schema claims.toml --record 17 --epsilon 0.2 --out certificate.html
+
+    With --ledger the budget outlives the command, and the same request again is free. With
+    --records FILE and --out FILE.jsonl, one context for each record of a list, at epsilon each;
+    the same command again goes on where it was.
     """
-    if out is not None:
+    one = many.check_one(record, records, records_column=records_column, workers=workers)
+    if out is not None and records is None:
         check_target(out, (".json", ".html", ".htm"))
     declared = Schema.from_file(schema)
     request: dict[str, Any] = {
@@ -143,8 +183,36 @@ def release(
     if marks := marked_lines(schema):
         tell(f"note: {marks} lines of the schema are still marked REVIEW: read off the data")
     pcor.plan(declared, **request)  # what can be refused without the rows is, before they are read
-    chooser = None if seed is None else pcor.testing.seeded(seed)
-    released = pcor.release(pcor.Table(file, declared), record, chooser=chooser, **request)
+    names = {"dataset": dataset, "analyst": analyst, "key": key, "version": version}
+    given: dict[str, Any] = {name: value for name, value in names.items() if value is not None}
+    if ledger is None and given:
+        raise ParameterError(f"--{next(iter(given))} goes with --ledger")
+    if ledger is not None and seed is not None:
+        raise ParameterError("--seed is NOT PRIVATE and pays for nothing; leave out --ledger")
+    if records is not None:
+        many.release_listed(
+            declared,
+            records,
+            records_column,
+            request,
+            lambda: pcor.Table(file, declared, memory=memory, pairs=pairs),
+            ledger=ledger,
+            names=given,
+            seed=seed,
+            out=out,
+            workers=workers,
+            as_json=as_json,
+        )
+        return
+    if ledger is None:
+        chooser = None if seed is None else pcor.testing.seeded(seed)
+        table = pcor.Table(file, declared, memory=memory, pairs=pairs)
+        released = pcor.release(table, one, chooser=chooser, **request)
+    else:
+        books = pcor.Ledger(ledger, create=False)
+        given.setdefault("dataset", declared.name)
+        table = pcor.Table(file, declared, memory=memory, pairs=pairs)
+        released = books.release(table, one, **given, **request)
     if out is not None:
         released.save(out)
         tell(f"certificate written to {out}")

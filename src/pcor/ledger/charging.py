@@ -117,6 +117,10 @@ def _pay(connection: Connection, head: Head, request: Request, at: str) -> Budge
     """Charge every account that pays, or write down the refusal and return it."""
     try:
         paying = [_payer(connection, request, analyst) for _, analyst in _payers(request)]
+        # An analyst's own allotment refuses first: only who could pay from it hears what is left of
+        # the dataset's budget, which tells what others have spent.
+        for account in reversed(paying):
+            account.check(request)
     except BudgetExceeded as refusal:
         said = {"fingerprint": request.fingerprint, "refusal": str(refusal)}
         append(connection, head, "refusal", said, at=at, **_names(request))
@@ -141,15 +145,12 @@ def _payers(request: Request) -> list[tuple[str, str]]:
 
 
 def _payer(connection: Connection, request: Request, analyst: str) -> Account:
-    """Return an account that can pay, or refuse."""
+    """Return an account that has to pay."""
     if analyst == EVERYBODY:
-        account = read_budget(connection, request.dataset)
-    else:
-        found = read_account(connection, request.dataset, analyst)
-        # Without an allotment there is nothing to spend.
-        account = found or Account(request.dataset, analyst, NOTHING)
-    account.check(request)
-    return account
+        return read_budget(connection, request.dataset)
+    # Without an allotment there is nothing to spend.
+    found = read_account(connection, request.dataset, analyst)
+    return found or Account(request.dataset, analyst, NOTHING)
 
 
 def _names(request: Request) -> dict[str, str]:

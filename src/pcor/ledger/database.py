@@ -50,8 +50,12 @@ class Database:
         self._process = os.getpid()
         weakref.finalize(self, _dispose, self.engine, self._process)
         self._writer = self.engine.execution_options(pcor_writes=True)
-        steady = {} if self.is_file else {"isolation_level": "REPEATABLE READ"}
-        self._reader = self.engine.execution_options(**steady)
+        self._reader = self.engine
+        if not self.is_file:
+            # Said, because a server may be set up otherwise: who has waited for the lock must see
+            # what was written meanwhile; who reads must see one moment.
+            self._writer = self._writer.execution_options(isolation_level="READ COMMITTED")
+            self._reader = self.engine.execution_options(isolation_level="REPEATABLE READ")
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:

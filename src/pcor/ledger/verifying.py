@@ -2,8 +2,9 @@
 
 Public: everything here. Found are: a changed byte in any column of an entry, a head, an account or
 a request; an entry that was removed, also the last; entries out of order; a charge beyond the
-budget of its time; an answer without a charge. Not found is a chain that was forged whole, unless a
-head noted earlier is given; nor a change to ``pcor_running``, which is evidence of nothing.
+budget of its time; an answer without a charge. Not found is a chain whose end was cut off or forged
+together with all that follows from it (head, accounts, requests), unless a head noted earlier is
+given; nor a change to ``pcor_running``, which is evidence of nothing.
 """
 
 from __future__ import annotations

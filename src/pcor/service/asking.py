@@ -24,7 +24,6 @@ from pcor.service.answers import split
 from pcor.service.jobs import (
     Job,
     answer_of,
-    begin_job,
     find_call,
     find_job,
     is_charged,
@@ -83,7 +82,8 @@ class Settled:
 
 def open_dataset(connection: Connection, key: Key, name: str) -> Registration:
     """Return a dataset that is open to a key: to an analyst, one with an allotment."""
-    found = find_registration(connection, name)
+    # A name that no dataset can have may be one that a database refuses to look for.
+    found = find_registration(connection, name) if name.isprintable() else None
     if found is None or not _is_open(connection, key, name):
         raise unknown("dataset")
     return found
@@ -136,10 +136,13 @@ def _epsilon(key: Key, registration: Registration, question: Question) -> Fracti
             raise ParameterError("preset must be small, medium or large")
         return registration.presets[question.preset]
     epsilon = amount(question.epsilon)
-    if key.role != "owner" and epsilon > registration.largest:
+    least, most = registration.presets["small"], registration.largest
+    # What the relaxed guarantee does not count in epsilon is limited by the number of releases
+    # alone. So nobody but an owner may make them as cheap as they like.
+    if key.role != "owner" and not least <= epsilon <= most:
         raise ParameterError(
-            f"epsilon {plain(epsilon)} is above the largest preset of this dataset, "
-            f"{plain(registration.largest)}; take a preset, or at most that"
+            f"epsilon {plain(epsilon)} is outside the presets of this dataset; take a preset, or "
+            f"anything from {plain(least)} to {plain(most)}"
         )
     return epsilon
 
@@ -176,12 +179,9 @@ def _find_or_save(service: Service, key: Key, question: Question, call: str) -> 
     database = service.ledger.database
     with database.reading() as connection:
         known = find_call(connection, key.payer, call, question.fingerprint)
-        left = known is not None and known.shown is None and not is_charged(connection, known)
-    if known is not None:
-        if left:  # refused before, or a crash came between
-            with database.writing() as connection:
-                known = begin_job(connection, known, service.now())
-        return known, False
+        if known is not None and (known.shown is not None or is_charged(connection, known)):
+            return known, False
+    # What was refused before, or left by a crash before its charge, is judged by today's rules.
     settled = settle(service, key, question)
     new = new_job(
         settled.request,

@@ -15,15 +15,9 @@ from collections.abc import Callable
 from queue import SimpleQueue
 
 from pcor.certificate import Release
-from pcor.errors import (
-    NOTHING,
-    LedgerError,
-    NoValidContext,
-    PcorError,
-    RecordError,
-    StillRunning,
-)
+from pcor.errors import LedgerError, NoValidContext, PcorError, RecordError, StillRunning
 from pcor.ledger import Claim, Ledger
+from pcor.ledger.leases import forget_lease
 from pcor.release import release
 from pcor.service.events import note
 from pcor.service.jobs import Job, begin_job, read_charged, show_job
@@ -40,6 +34,12 @@ MOST_TRIES = 3
 SWEPT = 1000
 # Seconds between tries to store an answer that is drawn, while the database is away.
 AGAIN = (0.2, 1.0, 3.0)
+
+# Said of a record that is an outlier nowhere, and of one that is not in the table.
+NONE = (
+    "no context was found in which the record is an outlier by the detector of this dataset. This "
+    "answer is charged like any other"
+)
 
 Step = Callable[[str], None]
 
@@ -143,10 +143,14 @@ class Drawer:
 
     def take_up(self, job: Job, claim: Claim) -> None:
         """Go on with a question that was charged before and left."""
-        with self._ledger.database.writing() as connection:
-            if job.id not in self._noted:  # once, however often it has to be put off again
-                note(connection, "recovery", "service", {"release": job.id}, now=self._clock())
-            job = begin_job(connection, job, self._clock())
+        try:
+            with self._ledger.database.writing() as connection:
+                if job.id not in self._noted:  # once, however often it has to be put off again
+                    note(connection, "recovery", "service", {"release": job.id}, now=self._clock())
+                job = begin_job(connection, job, self._clock())
+        except BaseException:
+            forget_lease(claim.lease)  # or this process would be taken to draw for ever
+            raise
         self._noted.add(job.id)
         if claim.state == "done":
             self.show(job)
@@ -185,9 +189,9 @@ class Drawer:
         table = self._tables.get(registration.source, registration.sha256, registration.schema)
         try:
             return release(table, job.record, job.request.epsilon, **registration.options)
-        except RecordError:
-            # As if it were an outlier nowhere: who is in the table is nobody's business.
-            return NoValidContext(NOTHING)
+        except (RecordError, NoValidContext):
+            # The same words for both, whatever the search says: who is in the table is private.
+            return NoValidContext(NONE)
         except PcorError as error:
             return error
 

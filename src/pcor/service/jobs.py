@@ -33,7 +33,8 @@ class Job:
         version: of which registration it was asked.
         request: what the ledger is asked to pay for.
         record: the queried record.
-        asked: when; milliseconds since 1970.
+        asked: when, for the first time or for the last time before its charge; milliseconds since
+            1970.
         begun: when it was last taken up: asked, or found again after a crash. The moments at which
             its answer may be seen are counted from here.
         shown: from when on its answer may be seen, once there is one.
@@ -102,21 +103,32 @@ def find_question(connection: Connection, request: Request) -> Job | None:
 
 
 def save_call(connection: Connection, key: str, fingerprint: str, new: Job) -> tuple[Job, bool]:
-    """Bind an Idempotency-Key to a question; return its job, and whether the key is new."""
+    """Bind an Idempotency-Key to a question; return its job, and whether the key is new.
+
+    A job that is not charged yet is asked anew: its time, and the registration it is asked of, are
+    those of now. A key whose question has come to mean another one meanwhile is refused.
+    """
     lock_head(connection)
     known = find_call(connection, new.request.analyst, key, fingerprint)
-    if known is not None:
-        return known, False
-    job = find_question(connection, new.request)
+    job = find_question(connection, new.request) if known is None else known
     if job is None:
         job = new
         connection.execute(insert(tables.jobs).values(_row(new)))
-    connection.execute(
-        insert(tables.calls).values(
-            analyst=new.request.analyst, key=key, fingerprint=fingerprint, job=job.id
+    elif not is_charged(connection, job):
+        if job.request != new.request:
+            raise KeyConflict(
+                "this dataset was registered anew since this Idempotency-Key was first sent, and "
+                "the same words ask for something else now; take a new key. Nothing was spent"
+            )
+        job = replace(new, id=job.id)
+        connection.execute(update(tables.jobs).where(tables.jobs.c.id == job.id).values(_row(job)))
+    if known is None:
+        connection.execute(
+            insert(tables.calls).values(
+                analyst=new.request.analyst, key=key, fingerprint=fingerprint, job=job.id
+            )
         )
-    )
-    return job, True
+    return job, known is None
 
 
 def new_job(request: Request, record: int | str, version: int, asked: int) -> Job:

@@ -35,7 +35,7 @@ class _Body(BaseModel):
 
 
 class QuestionBody(_Body):
-    """A question. Give a preset, or an epsilon up to the largest preset."""
+    """A question. Give a preset, or an epsilon from the smallest to the largest preset."""
 
     dataset: Name
     record: Record

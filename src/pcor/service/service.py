@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 from fastapi import Request
 
 from pcor.ledger import Ledger
+from pcor.ledger.entries import lock_head
 from pcor.service.drawing import Drawer, Step
 from pcor.service.events import note
 from pcor.service.jobs import Job
@@ -102,6 +103,7 @@ class Service:
         """Make the first owner's key and return it; nothing where an owner has a good one."""
         now = self.now()
         with self.ledger.database.writing() as connection:
+            lock_head(connection)  # of two who begin at once, one makes the first key
             owners = [k for k in read_keys(connection) if k.role == "owner" and k.is_good(now)]
             if owners and not anew:
                 return None

@@ -1,0 +1,207 @@
+"""``pcor release --records`` and ``pcor plan --records``: a list of records in one run.
+
+Private: the table. Public: the list, what it costs, and the answers. The progress tells how many
+records are done and nothing of any one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+import pcor
+from pcor.cli.output import say, say_json, tell
+from pcor.errors import ParameterError, SourceError, did_you_mean, plain
+from pcor.schema import Schema
+from pcor.sources.columns import column_names, read_columns
+from pcor.sources.keys import plain_key
+from pcor.writing import check_target
+
+if TYPE_CHECKING:
+    from pcor.many import ManyPlan, Results
+
+OneRecord = Annotated[
+    str | None,
+    typer.Option("--record", help="The record's id, or its row number from 0 if there is no id."),
+]
+ListFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--records",
+        help="Many records: a .txt file with a key on each line, or a column of a .csv or "
+        ".parquet file.",
+    ),
+]
+ListColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--records-column",
+        help="The column of the --records file. By default the schema's id, or the only one.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", help="With --records: how many draws run side by side."),
+]
+
+
+def check_one(record: str | None, records: Path | None, **goes_with: object) -> str:
+    """Return the one record, or nothing where there is a list; refuse both, or neither.
+
+    Args:
+        record: what ``--record`` says.
+        records: what ``--records`` says.
+        goes_with: options that mean something only with a list.
+    """
+    if (record is None) == (records is None):
+        raise ParameterError("give one record with --record, or many with --records FILE")
+    for name, value in goes_with.items():
+        if records is None and value is not None:
+            raise ParameterError(f"--{name.replace('_', '-')} goes with --records")
+    return record or ""
+
+
+def read_list(path: Path, column: str | None, schema: Schema) -> list[int | str]:
+    """Return the keys that a file lists, in its order; empty lines and cells are passed over."""
+    if path.suffix.lower() == ".txt":
+        if column is not None:
+            raise ParameterError("--records-column goes with a .csv or .parquet file")
+        found: list[Any] = _lines(path)
+    elif path.suffix.lower() in (".csv", ".parquet", ".pq"):
+        name = _column(path, column, schema)
+        found = read_columns(path, [name]).column(name).to_pylist()
+    else:
+        raise SourceError(f"--records {str(path)!r} must end in .txt, .csv or .parquet")
+    keys = [plain_key(key) for key in found if key is not None and str(key).strip()]
+    if not keys:
+        raise SourceError(f"--records {str(path)!r} lists no records")
+    return keys
+
+
+def _lines(path: Path) -> list[Any]:
+    try:
+        return [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
+    except (OSError, UnicodeDecodeError):
+        raise SourceError(
+            f"--records {str(path)!r}: no such file, or not a text in UTF-8"
+        ) from None
+
+
+def _column(path: Path, given: str | None, schema: Schema) -> str:
+    """Return which column holds the keys."""
+    names = column_names(path)
+    if given is not None:
+        if given not in names:
+            raise SourceError(
+                f"--records {str(path)!r} has no column {given!r}{did_you_mean(given, names)}"
+            )
+        return given
+    if schema.id is not None and schema.id in names:
+        return schema.id
+    if len(names) == 1:
+        return names[0]
+    raise ParameterError(
+        f"--records {str(path)!r} has several columns; say which with --records-column"
+    )
+
+
+def plan_listed(
+    schema: Schema,
+    records: Path,
+    column: str | None,
+    request: Mapping[str, Any],
+    *,
+    as_json: bool,
+) -> None:
+    """Tell what a run over a list would do and cost. Free: no row is looked at."""
+    planned = pcor.plan_many(schema, read_list(records, column, schema), **_each(request))
+    if as_json:
+        say_json(planned.to_dict())
+        return
+    say(f"A run over this list would do this; no row was looked at.\n\n{planned}\n")
+    say(f"For each record:\n{planned.each}\n\n{planned.each.promise}")
+
+
+def release_listed(
+    schema: Schema,
+    records: Path,
+    column: str | None,
+    request: Mapping[str, Any],
+    read_table: Callable[[], pcor.Table],
+    *,
+    ledger: str | None,
+    names: Mapping[str, str],
+    seed: int | None,
+    out: Path | None,
+    workers: int | None,
+    as_json: bool,
+) -> None:
+    """Release for a list of records; end with the exit code of the results."""
+    if out is None:
+        raise ParameterError("--records needs --out FILE.jsonl, where each answer is kept at once")
+    check_target(out, (".jsonl",))
+    if "key" in names:
+        raise ParameterError("--key names one request; with --records each has a name of its own")
+    planned = pcor.plan_many(schema, read_list(records, column, schema), **_each(request))
+    books = None if ledger is None else pcor.Ledger(ledger, create=False)
+    paid: dict[str, Any] = {} if books is None else {"dataset": schema.name, **names}
+    _tell_price(planned, books, paid)
+    table = read_table()
+    with _progress() as progress:
+        results = pcor.release_many(
+            table,
+            planned.records,
+            ledger=books,
+            out=out,
+            workers=workers,
+            progress=progress,
+            chooser=None if seed is None else pcor.testing.seeded(seed),
+            **paid,
+            **_each(request),
+        )
+    _show(results, out, as_json=as_json)
+    if results.exit_code:
+        raise typer.Exit(results.exit_code)
+
+
+def _each(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Name the cost as a run over many does."""
+    rest = dict(request)
+    return {"epsilon_each": rest.pop("epsilon"), **rest}
+
+
+def _tell_price(planned: ManyPlan, books: pcor.Ledger | None, paid: Mapping[str, str]) -> None:
+    tell(str(planned))
+    if books is not None:
+        left = books.left(paid["dataset"], paid.get("analyst"))
+        short = "" if left >= planned.epsilon else "; what is answered already costs nothing"
+        tell(f"The ledger has epsilon {plain(left)} left{short}.")
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """Show on stderr how many records are done, where a person is looking."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("records")
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _show(results: Results, out: Path, *, as_json: bool) -> None:
+    tell(f"{results}\nresults written to {out}")
+    if as_json:
+        say_json({**results.to_dict(), "out": str(out)})
+        return
+    for record, outcome in results.by_record():
+        released = isinstance(outcome, pcor.Release)
+        say(str(outcome) if released else f"Record {record}: {outcome}.")
+    say(f"\n{results.plan.together}\n\nEach release:\n{results.plan.each.promise}")

@@ -1,0 +1,313 @@
+"""Release many: charge, draw, store, for one record after the other, with several in the making.
+
+Private: the table, every draw until it is stored, and how long each took. Draws run side by side,
+but charges and answers follow one another in an order that the list and the number of workers fix
+(``_Run._draw``): neither the ledger, nor the results file, nor the progress tells which record took
+long. Every draw is a ``pcor.release``, so its distribution is that of a single one by construction.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pcor.certificate import Release
+from pcor.choosing import Chooser
+from pcor.errors import (
+    BudgetExceeded,
+    KeyConflict,
+    ParameterError,
+    PcorError,
+    RecordError,
+    StillRunning,
+    TooLarge,
+    check_whole,
+)
+from pcor.ledger import OWNER, Claim, Ledger, Request, read_answer
+from pcor.many.drawers import Drawers
+from pcor.many.keeping import Answer, Kept, results_file
+from pcor.many.looking import LookedUp
+from pcor.many.paying import Payer, Pocket
+from pcor.many.planning import ManyPlan, plan_many
+from pcor.many.results import Outcome, Results
+from pcor.release import Purse, release
+from pcor.table import Record, Table
+
+# So many records share a pass over rows that lie elsewhere. Public, and the same for every table.
+ROUND = 64
+
+Progress = Callable[[int, int], object]
+
+
+def release_many(
+    table: Table,
+    records: Iterable[int | str],
+    epsilon_each: object,
+    *,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    analyst: str | None = None,
+    version: str | None = None,
+    budget: Purse | None = None,
+    out: str | Path | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    chooser: Chooser | None = None,
+    **options: Any,
+) -> Results:
+    """Release one context for each of many records; the same call again goes on where it was.
+
+    Privacy: that of ``pcor.release`` for each record; ``plan_many`` says what all of them cost
+    and bound together. A record that fails does not end the run: its result is the error. When
+    the budget ends, nothing more is charged, and what was answered before is still given.
+
+    With a ledger, every answer is stored there, and asked for again it is free. With ``out``, every
+    answer is also a line of that file before anybody sees it, and is never drawn again. Either
+    makes a run that was killed go on by the same call.
+
+    Args:
+        table: the rows.
+        records: their ids, or 0-based row numbers where the schema has no id.
+        epsilon_each: the cost of each release, read as written.
+        ledger: what pays, and remembers.
+        dataset: with a ledger, whose budget pays; by default the schema's name.
+        analyst: with a ledger, whose allotment pays; by default the owner's.
+        version: with a ledger, which state of the table this is.
+        budget: without a ledger, what pays while this process lives.
+        out: a file of JSON lines, ``.jsonl``, one for each record.
+        workers: how many draws run side by side; by default one for each core.
+        progress: called with how many records are done and how many there are.
+        chooser: where random decisions come from; by default the operating system.
+        **options: as for ``pcor.release``: detector, search, utility, guarantee, ...
+    """
+    names = {"dataset": dataset, "analyst": analyst, "version": version}
+    _check_payer(ledger, budget, names)
+    planned = plan_many(table.schema, records, epsilon_each, **options)
+    private = chooser is None or chooser.private
+    requests = _requests(planned, dataset, analyst, version, private=private)
+    paid_by = None
+    if ledger is not None:
+        paid_by = {"dataset": requests[0].dataset, "analyst": requests[0].analyst}
+    # Seeded draws repeat only if they are made one after the other.
+    drawers = Drawers[Outcome](_workers(workers) if private else 1)
+
+    def draw(rows: Table, record: int | str) -> Outcome:
+        try:
+            return release(rows, record, epsilon_each, chooser=chooser, **options)
+        except PcorError as error:
+            return error
+
+    try:
+        with results_file(out, requests, paid_by) as kept:
+            payer = Pocket(budget) if ledger is None else ledger
+            run = _Run(table, planned, requests, payer, kept, drawers, draw, progress)
+            return run.carry_out()
+    finally:
+        drawers.close()
+
+
+def _check_payer(ledger: Ledger | None, budget: Purse | None, names: dict[str, str | None]) -> None:
+    given = [name for name, value in names.items() if value is not None]
+    if ledger is None and given:
+        raise ParameterError(f"{given[0]} goes with a ledger")
+    if ledger is not None and budget is not None:
+        raise ParameterError("a ledger and a budget cannot both pay; give one of them")
+
+
+def _requests(
+    planned: ManyPlan, dataset: str | None, analyst: str | None, version: str | None, private: bool
+) -> list[Request]:
+    """Return the request of each record, once."""
+    return [
+        Request.of(
+            planned.each,
+            record,
+            dataset=planned.each.schema.name if dataset is None else dataset,
+            analyst=OWNER if analyst is None else analyst,
+            version=version,
+            private=private,
+        )
+        for record in dict.fromkeys(planned.records)
+    ]
+
+
+def _workers(given: int | None) -> int:
+    if given is not None:
+        check_whole("workers", given, most=256)
+        return given
+    # The cores this process may use, which in a container are fewer than the machine's.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A draw that is paid for and not yet stored."""
+
+    place: int
+    claim: Claim
+    drawn: Future[Outcome]
+    lease: ExitStack
+
+
+class _Run:
+    """One run: where each request stands."""
+
+    def __init__(
+        self,
+        table: Table,
+        planned: ManyPlan,
+        requests: Sequence[Request],
+        payer: Payer,
+        kept: Kept,
+        drawers: Drawers[Outcome],
+        draw: Callable[[Table, int | str], Outcome],
+        progress: Progress | None,
+    ) -> None:
+        self._table, self._planned, self._requests = LookedUp(table), planned, requests
+        self._payer, self._kept, self._drawers, self._draw_one = payer, kept, drawers, draw
+        self._progress = progress
+        self._records = list(dict.fromkeys(planned.records))
+        self._done: dict[int, Answer | PcorError] = {}
+        self._charges = 0
+        self._ended: BudgetExceeded | None = None
+
+    def carry_out(self) -> Results:
+        """Answer all requests; return the results in the order asked."""
+        for first in range(0, len(self._requests), ROUND):
+            self._round(range(first, min(first + ROUND, len(self._requests))))
+        done = [self._done[place] for place in range(len(self._requests))]
+        self._kept.arrange(list(zip(self._requests, done, strict=True)))
+        outcomes = dict(zip(self._records, map(self._outcome, done), strict=True))
+        return Results(
+            self._planned,
+            tuple(outcomes[record] for record in self._planned.records),
+            self._charges * self._planned.each.bill.epsilon,
+        )
+
+    def _round(self, places: Iterable[int]) -> None:
+        """Answer some requests that share a pass over the rows."""
+        open_ = [place for place in places if not self._is_answered(place)]
+        if self._ended is None:
+            found = self._look_up(open_)
+            self._draw(list(found), self._window(list(found.values())))
+        for place in open_:
+            if place not in self._done and self._ended is not None:
+                self._refuse(place, self._ended)
+
+    def _is_answered(self, place: int) -> bool:
+        """Take the answer that is in the results file, or in the ledger, if there is one."""
+        request = self._requests[place]
+        written = self._kept.answers.get(request.fingerprint)
+        if written is not None:
+            self._finish(place, written)
+            return True
+        try:
+            claim = self._payer.answered(request)
+        except KeyConflict as conflict:
+            self._refuse(place, conflict)
+            return True
+        if claim is not None and claim.answer is not None:
+            self._keep(place, claim.answer)
+            return True
+        return False
+
+    def _look_up(self, places: Sequence[int]) -> dict[int, Record]:
+        """Find the records; who is not there is refused before the charge, as by ``release``."""
+        self._table.look_up([self._records[place] for place in places])
+        found = {}
+        for place in places:
+            try:
+                found[place] = self._table.record(self._records[place])
+            except RecordError as error:
+                self._refuse(place, error)
+        return found
+
+    def _window(self, records: Sequence[Record]) -> int:
+        """Read what the records need of the rows; return how many of them may be in the making.
+
+        What an engine cannot answer ends the run here, before anything is charged.
+        """
+        try:
+            self._table.prepare(records, self._planned.each.detector)
+        except TooLarge:
+            return 1  # too much for all of them together: each asks for itself, one at a time
+        # Some more than there are workers, so that a slow one does not leave the others idle.
+        return 1 if self._drawers.workers == 1 else 2 * self._drawers.workers
+
+    def _draw(self, places: Sequence[int], window: int) -> None:
+        """Charge, draw and store, at most ``window`` at a time, all in the order asked.
+
+        Whoever was charged first is stored first, and the next is charged when the one ``window``
+        places before it is stored: the order of all entries is public.
+        """
+        waiting: deque[_Job] = deque()
+        try:
+            for place in places:
+                if len(waiting) == window:
+                    self._store(waiting)
+                job = None if self._ended is not None else self._start(place)
+                if job is not None:
+                    waiting.append(job)
+            while waiting:
+                self._store(waiting)
+        except BaseException as error:
+            for job in waiting:
+                job.drawn.cancel()
+                job.lease.__exit__(type(error), error, error.__traceback__)
+            raise
+
+    def _start(self, place: int) -> _Job | None:
+        """Charge a request and begin its draw; ``None`` where there is nothing to draw."""
+        try:
+            claim = self._payer.charge(self._requests[place])
+        except BudgetExceeded as refusal:
+            self._ended = refusal
+            return None
+        except (StillRunning, KeyConflict) as refusal:
+            self._refuse(place, refusal)
+            return None
+        if claim.answer is not None:  # somebody else was faster
+            self._keep(place, claim.answer)
+            return None
+        self._charges += claim.state == "new"
+        record = self._records[place]
+        with ExitStack() as lease:
+            lease.enter_context(self._payer.drawing(claim))
+            drawn = self._drawers.submit(lambda: self._draw_one(self._table, record))
+            return _Job(place, claim, drawn, lease.pop_all())  # it outlives this function
+
+    def _store(self, waiting: deque[_Job]) -> None:
+        """Store the oldest draw; only then is it an answer."""
+        job = waiting[0]
+        outcome = job.drawn.result()
+        answer = self._payer.store(job.claim, outcome)
+        waiting.popleft()
+        job.lease.close()
+        self._keep(job.place, answer)
+
+    def _keep(self, place: int, answer: Answer) -> None:
+        self._kept.add(self._requests[place], answer)
+        self._finish(place, answer)
+
+    def _refuse(self, place: int, error: PcorError) -> None:
+        self._finish(place, error)
+
+    def _finish(self, place: int, found: Answer | PcorError) -> None:
+        self._done[place] = found
+        if self._progress is not None:
+            self._progress(len(self._done), len(self._requests))
+
+    def _outcome(self, found: Answer | PcorError) -> Outcome:
+        if isinstance(found, PcorError):
+            return found
+        try:
+            answered: Release = read_answer(found, self._planned.each)
+        except PcorError as error:
+            return error
+        return answered

@@ -1,0 +1,24 @@
+"""The page: the service for people with a browser, in the same process and by the same rules.
+
+Public: everything but the private report of an exposure audit, which only an owner can ask for.
+Routes here call what the API's routes call, so nobody can do more here than there. Pages are made
+whole on the server and work without JavaScript; htmx, which is served from here, saves reloading.
+"""
+
+from fastapi import APIRouter
+
+from pcor.service.page.routes_asking import router as _asking
+from pcor.service.page.routes_books import router as _books
+from pcor.service.page.routes_door import router as _door
+from pcor.service.page.routes_exposure import router as _exposure
+from pcor.service.page.routes_files import router as _files
+from pcor.service.page.routes_keys import router as _keys
+from pcor.service.page.routes_owning import router as _owning
+from pcor.service.page.routes_releases import router as _releases
+
+# Named in ``app.ROUTERS``. Not in the OpenAPI document, which is for programs.
+router = APIRouter(include_in_schema=False)
+for _part in (_files, _door, _asking, _releases, _owning, _keys, _books, _exposure):
+    router.include_router(_part)
+
+__all__ = ["router"]

@@ -1,0 +1,179 @@
+"""The door: who is signed in, whether a form is theirs, and what goes wrong said as a page.
+
+Public: everything here. A page's route sees a key that is good at this moment, or is not reached;
+and no form, except the one that signs in, is read without the token of its session.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Coroutine
+from http import HTTPStatus
+from typing import Annotated, Any
+from urllib.parse import parse_qsl
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import RedirectResponse
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+
+from pcor.errors import PcorError
+from pcor.service.keys import Key
+from pcor.service.page.rendering import render, url
+from pcor.service.problems import Problem, internal, of_error
+from pcor.service.roles import check_role
+from pcor.service.sessions import check_form, signed_in
+
+MOST_FIELDS = 40
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class SignedOut(Exception):
+    """Nobody is signed in; the way in is shown."""
+
+
+class PageRoute(APIRoute):
+    """A route whose refusals are pages, in the words of the API's problems."""
+
+    def get_route_handler(self) -> Handler:
+        """Return the handler, with failures told as pages."""
+        handler = super().get_route_handler()
+
+        async def handled(request: Request) -> Response:
+            try:
+                return await handler(request)
+            except SignedOut:
+                return _way_in(request)
+            except Exception as error:
+                return await run_in_threadpool(refusal, request, error)
+
+        return handled
+
+
+def _way_in(request: Request) -> Response:
+    asked = request.url.path
+    back = asked if request.method == "GET" and asked != "/" else None
+    if "hx-request" in request.headers:  # a part of a page was asked for; the whole must go
+        return Response(headers={"HX-Redirect": "/sign-in"})
+    return see(url("/sign-in", back=back))
+
+
+def page_router() -> APIRouter:
+    """Return a router for pages."""
+    return APIRouter(route_class=PageRoute)
+
+
+def refusal(request: Request, error: Exception) -> Response:
+    """Return what is said of a failure, as a page."""
+    problem = as_problem(error)
+    try:
+        key = signed_in(request)
+    except (Problem, PcorError):  # too many requests, or a database that is away
+        key = None
+    page = render(
+        request,
+        "problem.html",
+        key=key,
+        status=problem.status,
+        problem=problem,
+        title=title(problem),
+    )
+    page.headers.update(problem.headers)
+    return page
+
+
+def as_problem(error: Exception) -> Problem:
+    """Return the API's words for a failure; for one that nobody expected only its number."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, PcorError):
+        return of_error(error)
+    if isinstance(error, RequestValidationError):
+        return Problem(422, "invalid", "this address is not one of a page; go back and try again")
+    if isinstance(error, HTTPException):
+        phrase = HTTPStatus(error.status_code).phrase
+        return Problem(error.status_code, "http", f"{phrase}.")
+    return internal(error)
+
+
+_TITLES = {
+    "budget_exceeded": "The budget does not allow this",
+    "not_found": "Not found",
+    "not_allowed": "Not for this key",
+    "form_token": "This form has expired",
+    "other_site": "Not sent from here",
+    "too_many_requests": "Too many requests",
+    "internal": "Something of ours failed",
+}
+
+
+def title(problem: Problem) -> str:
+    """Return the heading of a refusal."""
+    return _TITLES.get(problem.kind, HTTPStatus(problem.status).phrase)
+
+
+def visitor(request: Request) -> Key:
+    """Return the key of who is signed in, or show the way in."""
+    key = signed_in(request)
+    if key is None:
+        raise SignedOut
+    return key
+
+
+def _only(*roles: str) -> Callable[[Key], Key]:
+    def check(key: Annotated[Key, Depends(visitor)]) -> Key:
+        check_role(key, *roles)
+        return key
+
+    return check
+
+
+Visitor = Annotated[Key, Depends(visitor)]
+Owner = Annotated[Key, Depends(_only("owner"))]
+Reader = Annotated[Key, Depends(_only("owner", "auditor"))]
+Asker = Annotated[Key, Depends(_only("owner", "analyst"))]
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """Return the fields of a form, each once."""
+    body = await request.body()
+    try:
+        pairs = parse_qsl(
+            body.decode("utf-8"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=MOST_FIELDS,
+        )
+    except ValueError:
+        raise Problem(400, "malformed", "this is not a form of ours") from None
+    # Lines may end; anything else that cannot be printed has no place in a form.
+    if any(_CONTROL.search(part) for pair in pairs for part in pair):
+        raise Problem(400, "malformed", "this form has characters that cannot be printed")
+    return {name: value.strip() for name, value in reversed(pairs)}
+
+
+async def own_form(request: Request, key: Visitor) -> dict[str, str]:  # noqa: ARG001 (first)
+    """Return the fields of a form that was made for this session, or refuse."""
+    fields = await read_form(request)
+    check_form(request, fields.pop("token", ""))
+    return fields
+
+
+Form = Annotated[dict[str, str], Depends(own_form)]
+
+
+def field(form: dict[str, str], name: str) -> str:
+    """Return a field that must be filled in."""
+    found = form.get(name, "")
+    if not found:
+        raise Problem(422, "missing", f"fill in {name.replace('_', ' ')}")
+    return found
+
+
+def see(path: str) -> RedirectResponse:
+    """Send the browser on with a GET, so that reloading repeats nothing."""
+    return RedirectResponse(path, HTTPStatus.SEE_OTHER)

@@ -1,0 +1,143 @@
+"""From a filled-in form to what registers a dataset, by the rules of the API.
+
+Public: everything here; the file is only named. Whatever is wrong is said in a sentence, and the
+form comes back as it was filled in.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any
+
+from pydantic import ValidationError
+
+from pcor.errors import plain
+from pcor.service.models import DatasetBody
+from pcor.service.problems import Problem
+from pcor.service.registry import OPTIONS, PRESETS, Registration
+
+# What the form is filled with before anybody has written into it.
+EMPTY: dict[str, str] = {
+    "name": "",
+    "description": "",
+    "source": "",
+    "schema": "",
+    "small": "0.05",
+    "medium": "0.1",
+    "large": "0.2",
+    "records": "",
+    "budget": "",
+    "cap": "",
+    "budget_delta": "",
+    "detector": "lof",
+    "search": "auto",
+    "utility": "population",
+    "samples": "",
+    "accounting": "tight",
+    "selection": "",
+    "guarantee": "ocdp",
+    "delta": "",
+    "steepness": "",
+}
+CHOICES: dict[str, tuple[str, ...]] = {
+    "search": (
+        "auto",
+        "direct",
+        "uniform",
+        "random_walk",
+        "depth_first",
+        "breadth_first",
+        "widest_first",
+    ),
+    "utility": ("population", "overlap"),
+    "accounting": ("tight", "paper"),
+    "selection": ("", "exponential", "permute_and_flip"),
+}
+
+_NAME = re.compile(r"[^\x00-\x1f/]{1,200}")
+_WHOLE = ("samples", "steepness")
+
+
+def fields_of(registration: Registration) -> dict[str, str]:
+    """Return the form for a new version of a dataset, filled in with the old one.
+
+    The budget is left empty: it belongs to the people and stays as it is.
+    """
+    options = {
+        name: "" if registration.options[name] is None else str(registration.options[name])
+        for name in OPTIONS
+    }
+    presets = {name: plain(registration.presets[name]) for name in PRESETS}
+    records = registration.records
+    return {
+        **EMPTY,
+        "name": registration.name,
+        "description": registration.description,
+        "source": registration.source,
+        "schema": registration.schema.to_toml(),
+        "records": "any" if records is None else "\n".join(map(str, records)),
+        **options,
+        **presets,
+    }
+
+
+def body_of(form: dict[str, str]) -> tuple[str, dict[str, Any]]:
+    """Return the name and the body of a registration, or say what is wrong with the form."""
+    name = form.get("name", "")
+    if not _NAME.fullmatch(name):
+        raise Problem(422, "name", "give the dataset a name of 1 to 200 characters, without /")
+    given: dict[str, Any] = {
+        "schema": _schema(form.get("schema", "")),
+        "source": form.get("source", ""),
+        "presets": {preset: form.get(preset, "") for preset in PRESETS},
+        "records": _records(form.get("records", "")),
+        "description": form.get("description", ""),
+        **{option: _option(option, form.get(option, "")) for option in OPTIONS},
+    }
+    if form.get("budget"):
+        given["budget"] = budget_of(form, "budget")
+    try:
+        body = DatasetBody.model_validate(given)
+    except ValidationError as error:
+        raise Problem(422, "invalid", _said(error)) from None
+    return name, body.model_dump(by_alias=True)
+
+
+def budget_of(form: dict[str, str], epsilon: str = "epsilon") -> dict[str, str | None]:
+    """Return a budget; what is left empty is not set."""
+    delta = "budget_delta" if epsilon == "budget" else "delta"
+    return {
+        "epsilon": form.get(epsilon, ""),
+        "cap": form.get("cap") or None,
+        "delta": form.get(delta) or None,
+    }
+
+
+def _schema(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise Problem(422, "schema", f"the schema is not TOML: {error}") from None
+
+
+def _records(text: str) -> list[str] | str:
+    if text.lower() == "any":
+        return "any"
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _option(name: str, text: str) -> str | int | None:
+    if not text:
+        return None
+    if name in _WHOLE:
+        if not (text.isascii() and text.isdigit()) or len(text) > 10:
+            raise Problem(422, name, f"{name} must be a whole number, or empty")
+        return int(text)
+    return text
+
+
+def _said(error: ValidationError) -> str:
+    found = error.errors()[0]
+    place = ".".join(str(part) for part in found["loc"])
+    return f"{place}: {found['msg']}"[:500]

@@ -1,0 +1,197 @@
+"""Asking: pick a dataset and a record, see the plan, confirm.
+
+Public: everything here. The plan is free and made from public knowledge; only the confirmation is
+charged. The form that confirms holds the question in full and a random key of its own, so what was
+read is what is paid for, and sending it twice pays once.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Any
+
+from fastapi import Query, Request, Response
+
+from pcor.errors import PcorError, plain
+from pcor.service import asking
+from pcor.service.asking import Question, Settled
+from pcor.service.jobs import Job, find_question, is_charged
+from pcor.service.keys import Key
+from pcor.service.page.door import Asker, Form, Visitor, as_problem, field, page_router, see
+from pcor.service.page.rendering import render
+from pcor.service.page.words import PlanView, account_in_words, plan_in_words, releases
+from pcor.service.problems import Problem
+from pcor.service.registry import PRESETS, Registration
+from pcor.service.service import Service, of
+
+router = page_router()
+
+# Records that are offered in a list; beyond this one is typed.
+MOST_LISTED = 500
+
+Text = Annotated[str, Query(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Draw = Annotated[int, Query(ge=1, le=1_000_000)]
+
+
+@router.get("/")
+def show_datasets(request: Request, key: Visitor) -> Response:
+    """Return the datasets that are open to who is signed in; auditors have the books."""
+    if key.role == "auditor":
+        return see("/ledger")
+    service = of(request)
+    found = [_with_budget(service, key, one) for one in asking.open_datasets(service, key)]
+    return render(request, "datasets.html", key=key, datasets=found)
+
+
+def _with_budget(service: Service, key: Key, registration: Registration) -> dict[str, Any]:
+    """Return a dataset and what can still be spent on it, by everybody or by an analyst."""
+    shown: dict[str, Any] = {"registration": registration, "account": None, "about": None}
+    if registration.name not in service.ledger.datasets():
+        return shown  # its owner has not set a budget yet
+    books = service.ledger.status(registration.name)
+    own = [one for one in books.allotments if one.analyst == key.payer]
+    left = asking.left_for(service, key, registration)
+    return shown | {
+        "account": account_in_words(own[0] if own else books.budget),
+        "about": releases(left["about_releases_left"]["medium"]),
+    }
+
+
+# -- the plan --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A plan that can be confirmed.
+
+    Attributes:
+        question: what would be asked.
+        words: the plan.
+        left: what can be spent before it.
+        left_after: what can be spent after it.
+        about: how many releases like this one the rest pays for.
+        short: by how much the rest falls short, if it does.
+        call: the key under which a confirmation is charged once.
+        before: the same question, if it was paid for already.
+    """
+
+    question: Question
+    words: PlanView
+    left: str
+    left_after: str
+    about: str
+    short: str | None
+    call: str
+    before: Job | None
+
+
+@router.get("/ask")
+def show_question(
+    request: Request,
+    key: Asker,
+    dataset: Text,
+    record: Text = "",
+    preset: Text = "medium",
+    draw: Draw = 1,
+) -> Response:
+    """Return the form for a question and, once there is one, its plan."""
+    service = of(request)
+    with service.ledger.database.reading() as connection:
+        registration = asking.open_dataset(connection, key, dataset)
+    offer, said = None, ""
+    if record:
+        try:
+            offer = _offer(service, key, Question(dataset, record, preset=preset, draw=draw))
+        except (Problem, PcorError) as refused:
+            said = _sentence(as_problem(refused).detail)
+    return render(
+        request,
+        "ask.html",
+        key=key,
+        registration=registration,
+        listed=_listed(registration),
+        presets=_presets(service, key, registration),
+        record=record,
+        preset=preset,
+        offer=offer,
+        said=said,
+        delay=f"{service.settings.delay:g}",
+    )
+
+
+@router.post("/ask")
+def confirm_question(request: Request, key: Asker, form: Form) -> Response:
+    """Charge a question and go to where its answer will be."""
+    question = Question(
+        field(form, "dataset"),
+        field(form, "record"),
+        preset=field(form, "preset"),
+        draw=_draw(field(form, "draw")),
+    )
+    try:
+        job = asking.ask(of(request), key, question, _call(field(form, "call")))
+    except Problem as refused:
+        if refused.kind != "still_running":
+            raise
+        return see(f"/releases/{refused.more['release']}")  # sent twice: it is the same one
+    return see(f"/releases/{job.id}")
+
+
+def _offer(service: Service, key: Key, question: Question) -> Offer:
+    settled = asking.settle(service, key, question)
+    epsilon = settled.request.epsilon
+    left = service.ledger.left(settled.registration.name, key.payer)
+    before = _asked_before(service, settled)
+    after = left if before is not None else left - epsilon
+    return Offer(
+        question,
+        plan_in_words(settled.plan, question.record),
+        plain(left),
+        plain(max(after, Fraction(0))),
+        releases(int(left // epsilon)),
+        plain(-after) if after < 0 else None,
+        secrets.token_urlsafe(18),
+        before,
+    )
+
+
+def _asked_before(service: Service, settled: Settled) -> Job | None:
+    with service.ledger.database.reading() as connection:
+        job = find_question(connection, settled.request)
+        return job if job is not None and is_charged(connection, job) else None
+
+
+def _listed(registration: Registration) -> tuple[int | str, ...] | None:
+    """Return the records to choose from, where there is a list short enough to read."""
+    records = registration.records
+    return None if records is None or len(records) > MOST_LISTED else records
+
+
+def _presets(service: Service, key: Key, registration: Registration) -> list[dict[str, str]]:
+    left = service.ledger.left(registration.name, key.payer)
+    return [
+        {
+            "name": name,
+            "epsilon": plain(registration.presets[name]),
+            "about": releases(int(left // registration.presets[name])),
+        }
+        for name in PRESETS
+    ]
+
+
+def _draw(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:8]) <= 1_000_000:
+        raise Problem(422, "draw", "draw must be a whole number from 1 to 1,000,000")
+    return int(text)
+
+
+def _call(text: str) -> str:
+    if len(text) > 64 or not (text.isascii() and text.isprintable()):
+        raise Problem(422, "form", "this form is not one of ours; open the page again")
+    return f"page-{text}"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."

@@ -1,0 +1,203 @@
+"""The exposure audit of one record, for its owner, on demand.
+
+Private: everything it finds. It is computed when it is asked for, sent to who asked, and kept
+nowhere; that somebody looked is in the audit log. It can take minutes, so the page is sent as it
+comes about: first that it runs, then how far it is, then what was found. That needs no script, no
+place to keep the result, and works with any number of processes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.responses import StreamingResponse
+
+from pcor.audit import Exposed, Exposure
+from pcor.audit import exposure as exposure_of
+from pcor.audit.report import chance
+from pcor.ledger.request import canonical_record
+from pcor.promise import OWNER_ONLY
+from pcor.service.events import note as write_event
+from pcor.service.keys import Key
+from pcor.service.page.door import Form, Owner, as_problem, field, page_router
+from pcor.service.page.rendering import HEADERS, fragment, pieces, render
+from pcor.service.page.routes_asking import Text
+from pcor.service.page.routes_owning import newest
+from pcor.service.problems import Problem
+from pcor.service.registry import PRESETS, Registration
+from pcor.service.service import Service, of
+
+router = page_router()
+
+MOST_SHOWN = 25
+# Seconds between two looks at how far it is.
+LOOK = 0.5
+
+# One at a time in a process: it takes a core for a while.
+_busy = threading.Lock()
+
+
+# Searches whose draws can be computed exactly on tables of any size that matters.
+EXACT = ("direct", "widest_first")
+INSTEAD = (
+    "The dataset's own search makes too many random choices to be computed exactly, so this is for "
+    "the search 'direct'. Who is exposed is the same under any search; by how much may differ."
+)
+
+
+class Abandoned(Exception):
+    """Nobody waits for the result any more."""
+
+
+class Audit:
+    """An audit that runs beside the answer it is for.
+
+    Args:
+        service: whose.
+        registration: of which dataset.
+        record: about whom.
+        preset: at which cost.
+    """
+
+    def __init__(
+        self, service: Service, registration: Registration, record: str, preset: str
+    ) -> None:
+        self._service, self._registration = service, registration
+        self._record = canonical_record(record)
+        self._epsilon = registration.presets[preset]
+        self._options, self.note = auditable(registration, preset)
+        self._abandoned = threading.Event()
+        self.percent = 0
+        self.outcome: Exposure | Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="pcor-exposure", daemon=True)
+
+    def start(self) -> None:
+        """Begin; the caller holds the lock, which is given back at the end."""
+        self._thread.start()
+
+    def abandon(self) -> None:
+        """End it at the next step, if it is not over."""
+        self._abandoned.set()
+
+    def _run(self) -> None:
+        one = self._registration
+        try:
+            table = self._service.tables.get(one.source, one.sha256, one.schema)
+            self.outcome = exposure_of(
+                table, self._record, self._epsilon, progress=self._step, **self._options
+            )
+        except Exception as error:
+            self.outcome = error
+        finally:
+            _busy.release()
+
+    def _step(self, done: int, total: int) -> None:
+        if self._abandoned.is_set():
+            raise Abandoned
+        self.percent = 100 * done // max(total, 1)
+
+
+def auditable(registration: Registration, preset: str) -> tuple[dict[str, Any], str]:
+    """Return the options to audit by, and what is to be said where they are not the dataset's."""
+    options = registration.options
+    if registration.plan(registration.presets[preset]).search.name in EXACT:
+        return options, ""
+    return options | {"search": "direct", "samples": None, "delta": None}, INSTEAD
+
+
+@router.get("/exposure")
+def show_form(request: Request, key: Owner, dataset: Text, record: Text = "") -> Response:
+    """Return the form that starts an audit."""
+    registration = newest(of(request), dataset)
+    return render(request, "exposure.html", key=key, **_shown(registration, record, "medium"))
+
+
+@router.post("/exposure")
+def audit(request: Request, key: Owner, form: Form) -> Response:
+    """Audit a record; the answer is sent as it comes about."""
+    service = of(request)
+    record, preset = field(form, "record"), field(form, "preset")
+    registration = newest(service, field(form, "dataset"))
+    if preset not in PRESETS:
+        raise Problem(422, "preset", "preset must be small, medium or large")
+    running = Audit(service, registration, record, preset)
+    before, after = pieces(
+        request,
+        "exposure.html",
+        key,
+        "result",
+        **_shown(registration, record, preset) | {"running": True},
+    )
+    if not _busy.acquire(blocking=False):
+        raise Problem(429, "busy", "another audit is running; try again when it is over")
+    try:
+        _note(service, key, registration, record)
+        running.start()
+    except BaseException:
+        _busy.release()
+        raise
+    return StreamingResponse(
+        _told(running, before, after), media_type="text/html; charset=utf-8", headers=HEADERS
+    )
+
+
+async def _told(running: Audit, before: str, after: str) -> AsyncIterator[str]:
+    yield before
+    told = 0
+    try:
+        while running.outcome is None:
+            await asyncio.sleep(LOOK)
+            if running.percent > told and running.outcome is None:
+                told = running.percent
+                yield f"<li>{told} % done</li>\n"
+    finally:
+        running.abandon()
+    yield "</ol>\n" + _result(running.outcome, running.note) + after
+
+
+def _result(outcome: Exposure | Exception, note: str) -> str:
+    if isinstance(outcome, Exception):
+        detail = as_problem(outcome).detail
+        return fragment("exposure_result.html", said=detail, found=None)
+    return fragment(
+        "exposure_result.html",
+        said="",
+        found=outcome,
+        note=note,
+        worst=chance(outcome.largest_delta) if outcome.exposed else "none",
+        groups=[
+            ("In the table", [_exposed(one) for one in outcome.exposed[:MOST_SHOWN]]),
+            ("Newcomers", [_exposed(one) for one in outcome.newcomers[:MOST_SHOWN]]),
+        ],
+        counts={"In the table": len(outcome.exposed), "Newcomers": len(outcome.newcomers)},
+    )
+
+
+def _exposed(one: Exposed) -> dict[str, Any]:
+    values = "; ".join(f"{name} {value}" for name, value in one.values.items())
+    return one.to_dict() | {
+        "who": values,
+        "chance": chance(one.delta),
+        "metric": f"{one.metric:,.10g}",
+    }
+
+
+def _shown(registration: Registration, record: str, preset: str) -> dict[str, Any]:
+    return {
+        "registration": registration,
+        "record": record,
+        "preset": preset,
+        "presets": PRESETS,
+        "owner_only": OWNER_ONLY,
+        "running": False,
+    }
+
+
+def _note(service: Service, key: Key, registration: Registration, record: str) -> None:
+    body = {"dataset": registration.name, "version": registration.version, "record": record}
+    with service.ledger.database.writing() as connection:
+        write_event(connection, "exposure_audit", key.id, body, now=service.now())

@@ -1,0 +1,109 @@
+"""What owners do to datasets: look, register, set budgets and allotments.
+
+Public: everything here but the name of a file, which only owners see. Everything goes through
+``owning``, as for the API, so it is in the audit log or the ledger.
+"""
+
+from __future__ import annotations
+
+from fastapi import Request, Response
+
+from pcor.errors import PcorError
+from pcor.service import owning
+from pcor.service.keys import Key, read_keys
+from pcor.service.page.door import Form, Owner, as_problem, field, page_router, see
+from pcor.service.page.registering import CHOICES, EMPTY, body_of, budget_of, fields_of
+from pcor.service.page.rendering import render, url
+from pcor.service.page.routes_asking import Text
+from pcor.service.page.words import GUARANTEES, account_in_words
+from pcor.service.problems import Problem, unknown
+from pcor.service.registry import Registration, find_registration
+from pcor.service.service import Service, of
+
+router = page_router()
+
+
+@router.get("/dataset")
+def show_dataset(request: Request, key: Owner, name: Text) -> Response:
+    """Return a dataset with its books and what can be done with it."""
+    service = of(request)
+    registration = newest(service, name)
+    books = service.ledger.status(name) if name in service.ledger.datasets() else None
+    with service.ledger.database.reading() as connection:
+        analysts = sorted({one.name for one in read_keys(connection) if one.role == "analyst"})
+    return render(
+        request,
+        "dataset.html",
+        key=key,
+        registration=registration,
+        public=registration.to_owner(),
+        guarantee=GUARANTEES[registration.options["guarantee"]],
+        budget=None if books is None else account_in_words(books.budget),
+        allotments=[] if books is None else [account_in_words(one) for one in books.allotments],
+        analysts=analysts,
+    )
+
+
+@router.post("/dataset/budget")
+def set_budget(request: Request, key: Owner, form: Form) -> Response:
+    """Set what all may spend together on a dataset."""
+    name = field(form, "name")
+    field(form, "epsilon")
+    owning.set_budget(of(request), key, name, budget_of(form))
+    return see(url("/dataset", name=name))
+
+
+@router.post("/dataset/allotment")
+def set_allotment(request: Request, key: Owner, form: Form) -> Response:
+    """Set what an analyst may spend on a dataset; this opens it to them."""
+    name, analyst = field(form, "name"), field(form, "analyst")
+    field(form, "epsilon")
+    owning.allot(of(request), key, name, analyst, budget_of(form))
+    return see(url("/dataset", name=name))
+
+
+@router.get("/register")
+def show_form(request: Request, key: Owner, name: Text = "") -> Response:
+    """Return the form that registers a dataset, or a new version of one."""
+    fields = EMPTY if not name else fields_of(newest(of(request), name))
+    return _form(request, key, fields, known=bool(name))
+
+
+@router.post("/register")
+def register(request: Request, key: Owner, form: Form) -> Response:
+    """Register a dataset; what is wrong is said above the form, which keeps what was written."""
+    known = form.get("known") == "yes"
+    try:
+        name, given = body_of(form)
+        owning.register(of(request), key, name, given)
+    except (Problem, PcorError) as error:
+        refused = as_problem(error)
+        if refused.status != 422:
+            raise
+        return _form(request, key, EMPTY | form, known=known, said=refused.detail)
+    return see(url("/dataset", name=name))
+
+
+def newest(service: Service, name: str) -> Registration:
+    """Return the newest version of a dataset, or say that there is none."""
+    with service.ledger.database.reading() as connection:
+        found = find_registration(connection, name)
+    if found is None:
+        raise unknown("dataset")
+    return found
+
+
+def _form(
+    request: Request, key: Key, fields: dict[str, str], *, known: bool, said: str = ""
+) -> Response:
+    return render(
+        request,
+        "register.html",
+        key=key,
+        status=422 if said else 200,
+        fields=fields,
+        choices=CHOICES,
+        guarantees=GUARANTEES,
+        known=known,
+        said=said,
+    )

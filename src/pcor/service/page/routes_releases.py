@@ -1,0 +1,110 @@
+"""Releases: waiting for an answer, reading it, taking it along; and all that were paid for.
+
+Public: everything that leaves here: a certificate from the moment it may be seen, and before that
+only when to look again, which is known before anything is drawn.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import Request, Response
+
+from pcor.certificate import Release
+from pcor.service import asking
+from pcor.service.answers import split
+from pcor.service.jobs import Job
+from pcor.service.keys import Key
+from pcor.service.models import Identifier
+from pcor.service.page.door import Asker, page_router
+from pcor.service.page.rendering import render
+from pcor.service.page.words import GUARANTEES, grid, plan_in_words
+from pcor.service.problems import unknown
+from pcor.service.registry import Registration, find_registration
+from pcor.service.service import Service, of
+
+router = page_router()
+
+MOST_SHOWN = 500
+
+
+@router.get("/releases")
+def show_history(request: Request, key: Asker) -> Response:
+    """Return what was paid for, the newest first: one's own; an owner's is everybody's."""
+    found = asking.history(of(request), key, MOST_SHOWN)
+    return render(
+        request, "history.html", key=key, releases=found, guarantees=GUARANTEES, most=MOST_SHOWN
+    )
+
+
+@router.get("/releases/{name}")
+def show_release(request: Request, key: Asker, name: Identifier) -> Response:
+    """Return a question and, from the moment it may be seen, its answer."""
+    service = of(request)
+    job, answer = asking.see(service, key, name)
+    certificate, error = (None, None) if answer is None else split(answer)
+    registration = _registration(service, job)
+    wait = 0.0 if answer is not None else asking.seconds_to_look(service, job)
+    page = render(
+        request,
+        "release.html",
+        key=key,
+        job=job,
+        said=job.to_public(service.now()),
+        state="running" if answer is None else "done",
+        # A little after the moment: two clocks seldom agree to the millisecond.
+        wait=math.ceil(wait * 10) / 10 + 0.2,
+        reload=math.ceil(wait) + 1,
+        certificate=certificate,
+        error=error,
+        words=plan_in_words(registration.plan(job.request.epsilon), job.record),
+        grid=() if certificate is None else grid(registration.schema, certificate["bits"]),
+    )
+    if answer is None:
+        page.headers["Retry-After"] = str(math.ceil(wait))
+    return page
+
+
+@router.get("/releases/{name}/certificate.json")
+def get_certificate(request: Request, key: Asker, name: Identifier) -> Response:
+    """Return the certificate as a file."""
+    _, certificate = _certificate(of(request), key, name)
+    text = json.dumps(certificate, indent=2, ensure_ascii=False) + "\n"
+    return _file(text, "application/json", f"pcor-{name}.json")
+
+
+@router.get("/releases/{name}/certificate.html")
+def get_certificate_page(request: Request, key: Asker, name: Identifier) -> Response:
+    """Return the certificate as one HTML file that needs nothing else."""
+    service = of(request)
+    job, certificate = _certificate(service, key, name)
+    plan = _registration(service, job).plan(job.request.epsilon)
+    text = Release.from_dict(certificate, plan).to_html()
+    return _file(text, "text/html; charset=utf-8", f"pcor-{name}.html")
+
+
+def _certificate(service: Service, key: Key, name: str) -> tuple[Job, Mapping[str, Any]]:
+    job, answer = asking.see(service, key, name)
+    certificate = None if answer is None else split(answer)[0]
+    if certificate is None:
+        raise unknown("certificate")
+    return job, certificate
+
+
+def _file(text: str, kind: str, name: str) -> Response:
+    headers = {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'",
+    }
+    return Response(text.encode(), media_type=kind, headers=headers)
+
+
+def _registration(service: Service, job: Job) -> Registration:
+    with service.ledger.database.reading() as connection:
+        found = find_registration(connection, job.request.dataset, job.version)
+    if found is None:
+        raise unknown("dataset")
+    return found

@@ -1,0 +1,296 @@
+"""Words: what the books and the plans say, put so that people can read it.
+
+Public: everything here, except what is made from an exposure audit. Nothing is computed but sums
+and roundings of public numbers, and a rounded number never promises more than the exact one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+from pcor.errors import plain
+from pcor.ledger import Account, Entry
+from pcor.planning import Plan
+from pcor.schema import Schema
+
+# Beyond this a factor says nothing to anybody but that it is large.
+_LARGEST_FACTOR = 1000
+# Values of one attribute that are shown at once; more are folded.
+SHOWN_VALUES = 60
+
+
+def amount_in_words(number: Fraction | str) -> str:
+    """Write an amount; a long fraction is also given as a rounded decimal.
+
+    >>> amount_in_words(Fraction(1, 5)), amount_in_words("123456/7919")
+    ('0.2', '123456/7919 (about 15.59)')
+    """
+    text = number if isinstance(number, str) else plain(number)
+    if "/" not in text or len(text) < 8:
+        return text
+    return f"{text} (about {float(Fraction(text)):.4g})"
+
+
+def moment(at: int | str) -> str:
+    """Write a time, given in seconds since 1970 or as the books write it.
+
+    >>> moment(0), moment("2026-03-01T09:05:00Z"), moment("")
+    ('1 Jan 1970, 00:00 UTC', '1 Mar 2026, 09:05 UTC', '')
+    """
+    if at == "":
+        return ""
+    when = datetime.fromisoformat(at) if isinstance(at, str) else datetime.fromtimestamp(at, UTC)
+    return f"{when.day} {when:%b %Y, %H:%M} UTC"
+
+
+def day(at: int) -> str:
+    """Write the day of a time in seconds since 1970.
+
+    >>> day(0)
+    '1 Jan 1970'
+    """
+    return moment(at).partition(",")[0]
+
+
+def factor(epsilon: Fraction) -> str:
+    """Write exp(epsilon), rounded up; a large one only as what it is.
+
+    >>> factor(Fraction(1, 10)), factor(Fraction(20))
+    ('1.11', 'e^20')
+    """
+    if epsilon > math.log(_LARGEST_FACTOR):
+        return f"e^{plain(epsilon)}"
+    return f"{math.ceil(math.exp(epsilon) * 100) / 100:.2f}"
+
+
+def releases(number: int) -> str:
+    """Write how many releases something pays for.
+
+    >>> releases(1), releases(1200)
+    ('1 release', '1,200 releases')
+    """
+    return "1 release" if number == 1 else f"{number:,} releases"
+
+
+# -- a plan ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PlanView:
+    """A plan in plain words.
+
+    Attributes:
+        cost: epsilon, and delta where there is one.
+        protects: what is promised, in a sentence or two.
+        kind: which kind of promise that is.
+        is_relaxed: whether it is the weaker kind.
+        returns: what comes back.
+        definition: the guarantee's full name.
+        not_protected: who or what it does not speak of.
+        details: name -> setting, for those who want to know.
+        steps: what is done, and the cost of each.
+    """
+
+    cost: str
+    protects: str
+    kind: str
+    is_relaxed: bool
+    returns: str
+    definition: str
+    not_protected: tuple[str, ...]
+    details: tuple[tuple[str, str], ...]
+    steps: tuple[str, ...]
+
+
+def plan_in_words(plan: Plan, record: int | str) -> PlanView:
+    """Return a plan as people read it; from public knowledge alone."""
+    promise, metric = plan.promise, plan.schema.metric.column
+    wanted = plan.needed()
+    settings = plan.to_dict()
+    return PlanView(
+        cost=plan.bill.total,
+        protects=_protects(plan, record),
+        kind=_KINDS[plan.guarantee],
+        is_relaxed=plan.guarantee == "ocdp",
+        returns=(
+            f"One sentence naming a group of rows in which record {record} is an outlier by "
+            f"{metric}. {promise.validity}"
+            if promise.guarantee == "dp"
+            else f"One sentence naming a group of rows in which record {record} is an outlier by "
+            f"{metric}; or, if there is none, that there is none, at the same cost."
+        ),
+        definition=promise.definition,
+        not_protected=promise.not_protected,
+        details=(
+            ("Detector", _setting(settings["detector"])),
+            ("Search", _setting(settings["search"])),
+            ("Prefers", _setting(settings["utility"])),
+            ("Final draw", str(settings["selection"]).replace("_", " ")),
+            ("Accounting", str(settings["accounting"])),
+            ("Possible groups", f"{settings['possible_contexts']:,}")
+            if isinstance(settings["possible_contexts"], int)
+            else ("Possible groups", str(settings["possible_contexts"])),
+            *(() if wanted is None else (("Likely right when", str(wanted)),)),
+        ),
+        steps=tuple(f"{step.what}: {step.priced}" for step in plan.bill.steps),
+    )
+
+
+def _protects(plan: Plan, record: int | str) -> str:
+    promise = plan.promise
+    slack = "" if promise.delta == 0 else f", but for a slack of {plain(promise.delta)}"
+    bound = (
+        "By being in the table or not, any one other person changes the chance of any answer by a "
+        f"factor of at most {factor(promise.epsilon)}{slack}"
+    )
+    if plan.guarantee == "dp":
+        return f"{bound}."
+    return (
+        f"{bound}; provided that record {record} stands out in the same groups with them as "
+        "without them."
+    )
+
+
+_KINDS = {
+    "dp": "This is differential privacy for everyone but the record itself, which is public.",
+    "ocdp": (
+        "This is the relaxed guarantee OCDP, weaker than differential privacy: to a person for "
+        "whom that does not hold, nothing is promised."
+    ),
+}
+
+
+def _setting(described: Mapping[str, Any]) -> str:
+    """Write a detector, a search or a utility with its settings.
+
+    >>> _setting({"name": "grubbs", "alpha": 0.05})
+    'grubbs (alpha 0.05)'
+    """
+    rest = ", ".join(f"{name} {value}" for name, value in described.items() if name != "name")
+    name = str(described["name"]).replace("_", " ")
+    return f"{name} ({rest.replace('_', ' ')})" if rest else name
+
+
+# -- a context -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GridRow:
+    """One attribute of a context.
+
+    Attributes:
+        name: of the attribute.
+        values: each value of its domain, and whether the context has it.
+    """
+
+    name: str
+    values: tuple[tuple[str, bool], ...]
+
+    @property
+    def is_any(self) -> bool:
+        """Whether the attribute may take any value."""
+        return all(chosen for _, chosen in self.values)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether there are too many values to show at once."""
+        return len(self.values) > SHOWN_VALUES
+
+    @property
+    def summary(self) -> str:
+        """How many values of how many; both are in the released context."""
+        if self.is_any:
+            return f"any of {len(self.values)}"
+        return f"{sum(chosen for _, chosen in self.values)} of {len(self.values)}"
+
+
+def grid(schema: Schema, bits: str) -> tuple[GridRow, ...]:
+    """Return a released context as rows of attributes and values.
+
+    >>> schema = Schema(metric="pay", attributes={"job": ["CEO", "Cook"], "city": ["Rome"]})
+    >>> [(row.name, row.summary) for row in grid(schema, "101")]
+    [('job', '1 of 2'), ('city', 'any of 1')]
+    """
+    return tuple(
+        GridRow(
+            attribute.name,
+            tuple(
+                (str(value), bits[offset + code] == "1")
+                for code, value in enumerate(attribute.values)
+            ),
+        )
+        for attribute, offset in zip(schema.attributes, schema.offsets, strict=True)
+    )
+
+
+# -- the books -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AccountView:
+    """An account with a bar.
+
+    Attributes:
+        name: whose.
+        left: what can still be spent.
+        total: of how much.
+        share: what is left as a share of it.
+        spent_ocdp: on releases with the relaxed guarantee.
+        spent_dp: on releases that protect everyone but the record.
+        cap: the most for one release, if there is such a limit.
+    """
+
+    name: str
+    left: str
+    total: str
+    share: float
+    spent_ocdp: str
+    spent_dp: str
+    cap: str | None
+
+
+def account_in_words(account: Account) -> AccountView:
+    """Return an account as it is shown."""
+    share = float(account.left / account.epsilon) if account.epsilon else 0.0
+    return AccountView(
+        account.analyst or account.dataset,
+        amount_in_words(account.left),
+        amount_in_words(account.epsilon),
+        round(share, 4),
+        amount_in_words(account.spent_ocdp),
+        amount_in_words(account.spent_dp),
+        None if account.cap is None else amount_in_words(account.cap),
+    )
+
+
+GUARANTEES = {"ocdp": "OCDP", "dp": "DP for all but the record"}
+
+
+def entry_in_words(entry: Entry) -> str:
+    """Return what an entry of the ledger says happened."""
+    content = entry.content
+    if entry.kind == "budget":
+        cap = f", at most {_amount(content['cap'])} for one release" if "cap" in content else ""
+        return f"Budget set to epsilon {_amount(content['epsilon'])}{cap}"
+    if entry.kind == "allotment":
+        return f"May spend epsilon {_amount(content['epsilon'])}"
+    if entry.kind == "charge":
+        guarantee = GUARANTEES.get(content["guarantee"], content["guarantee"])
+        return (
+            f"Record {content['request']['record']}: epsilon {_amount(content['epsilon'])}, "
+            f"{guarantee}"
+        )
+    if entry.kind == "answer":
+        answer = content["answer"]
+        found = "a context" if "context" in answer else str(answer.get("kind", "an error"))
+        return f"Entry {content['charge']} answered: {found.replace('_', ' ')}"
+    return str(content.get("refusal", ""))
+
+
+def _amount(text: str) -> str:
+    return amount_in_words(Fraction(text))
