@@ -371,6 +371,7 @@ def test_a_record_that_is_no_outlier_yet_has_people_who_would_make_it_one() -> N
     assert found.exposed == ()
     assert found.largest_newcomer_delta == 1.0
     assert "expose nobody of the 3 people looked at" in found.verdict
+    assert "and empty, so the answer is always that none was found." in found.verdict
     assert "the most exposed would face a delta of 1" in found.verdict
 
 
@@ -452,7 +453,7 @@ def test_a_verdict_about_hardly_anything_says_so() -> None:
     assert "would expose 1 person of 10" in found.verdict
     assert "a delta of less than 1e-09: hardly anything" in found.verdict
     noticed = replace(found, exposed=(replace(one, delta=0.01),))
-    assert "with about that chance" in noticed.verdict
+    assert "with at least that chance the answer, on the table with them or" in noticed.verdict
 
 
 # -- refusals -------------------------------------------------------------------------------------
@@ -464,9 +465,10 @@ def test_a_search_with_too_many_decisions_points_to_what_can_be_audited() -> Non
         exposure(table, 0, 0.2, detector=DETECTORS["lof"], search="uniform", samples=50)
 
 
-def test_metrics_of_newcomers_must_be_numbers() -> None:
-    with pytest.raises(ParameterError, match="insert must be finite"):
-        exposure(small(NEEDED, FIVE).table, 0, 0.2, detector=FIVE, insert=[math.nan])
+@pytest.mark.parametrize("metric", [math.nan, math.inf, -1e200, "many"])
+def test_metrics_of_newcomers_must_be_such_as_a_table_can_hold(metric: Any) -> None:
+    with pytest.raises(ParameterError, match="insert must be finite numbers up to 1e"):
+        exposure(small(NEEDED, FIVE).table, 0, 0.2, detector=FIVE, insert=[metric])
 
 
 def test_a_space_too_large_to_list_is_refused() -> None:
@@ -474,6 +476,16 @@ def test_a_space_too_large_to_list_is_refused() -> None:
     table = pcor.Table(pa.table({"pay": [1.0, 2.0], "job": ["job 0", "job 1"]}), wide)
     with pytest.raises(TooLarge, match="possible contexts"):
         exposure(table, 0, 0.2, search="widest_first")
+
+
+def test_a_larger_space_is_listed_where_the_limit_is_raised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(MODULE, "ENUMERATION_LIMIT", 4)
+    table = small(NEEDED, FIVE).table
+    with pytest.raises(TooLarge, match=r"more than the limit of 4; raise limit="):
+        exposure(table, 0, 0.2, detector=FIVE)
+    assert exposure(table, 0, 0.2, detector=FIVE, limit=1000, insert=[]).exposed_people == 4
 
 
 # -- a real table ---------------------------------------------------------------------------------

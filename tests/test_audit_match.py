@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pcor
-from pcor.audit import Match, coe_match, group_epsilon
+from pcor.audit import Match, coe_match, group_delta, group_epsilon
 from pcor.audit.changed import Row as ChangedRow
 from pcor.errors import ParameterError, TooLarge, UnknownName
+from pcor.promise import Promise
 from tests.neighbours import DETECTORS, SCHEMA, Row, small
 
 MODULE = sys.modules["pcor.audit.match"]
@@ -144,11 +145,27 @@ def test_progress_is_told_of_every_table() -> None:
 def test_a_group_is_promised_so_many_times_epsilon() -> None:
     match = Match("removed", 5, 50, 0.9, 0.99, 0.995)
     assert group_epsilon("0.2", 5) == Fraction(1)
-    assert match.group("0.2") == (
+    assert match.group(Promise(Fraction(1, 5))) == (
         "To a group of 5 whose absence leaves the set of valid contexts as it is, a release with "
         "epsilon 0.2 promises 1; in 90.0% of 50 random tries it did. To others OCDP promises "
         "nothing."
     )
+
+
+def test_a_group_is_told_of_the_delta_that_grows_with_it() -> None:
+    match = Match("added", 3, 50, 0.9, 0.99, 0.995)
+    said = match.group(Promise(Fraction(1), Fraction(1, 1000)))
+    assert "with epsilon 1 and delta 0.001 promises 3 with a delta of 0.0111;" in said
+    assert group_delta(1, "0.001", 3) == pytest.approx(0.001 * (1 + np.e + np.e**2))
+    assert group_delta(1, "0.001", 1) == pytest.approx(0.001)
+    assert group_delta(100, "0.001", 25) == 1.0
+
+
+def test_under_dp_a_group_is_promised_without_a_condition() -> None:
+    match = Match("removed", 5, 50, 0.9, 0.99, 0.995)
+    said = match.group(Promise(Fraction(1, 5), guarantee="dp"))
+    assert "promises 1, whatever their absence does" in said
+    assert "OCDP" not in said
 
 
 @settings(max_examples=10, deadline=None)
@@ -180,6 +197,8 @@ def test_what_cannot_be_is_refused() -> None:
         coe_match(table, 0, LOF, changes=(0,))
     with pytest.raises(ParameterError, match="repeats must be a whole number"):
         coe_match(table, 0, LOF, repeats=0)
+    with pytest.raises(ParameterError, match="seed must be a whole number"):
+        coe_match(table, 0, LOF, seed=-1)
     with pytest.raises(ParameterError, match="not so many rows"):
         coe_match(table, 0, LOF, changes=(15,))
     with pytest.raises(TooLarge, match="possible contexts"):

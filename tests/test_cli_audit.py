@@ -227,6 +227,20 @@ def test_a_match_is_added_where_it_is_wanted(files: Files) -> None:
     assert "match" not in files.usual("--json").json["records"][0]
 
 
+def test_a_match_states_the_promise_of_the_plan(files: Files) -> None:
+    words = ("--match", "--repeats", 1)
+    steered = ("--search", "depth_first", "--samples", 2, "--delta", "0.0001")
+    ran = files.usual(*words, *steered)
+    assert "0.2, delta 0.0001" in ran.out
+    assert "holds only where COE is the same" in ran.out
+    assert "with a delta of" in files.usual(*words, *steered, "--json").out
+    pure = files.audit(
+        *("--record", OTHER, "--detector", "tail:share=0.1,min_population=5", "--insert", "90"),
+        *("--guarantee", "dp", *words),
+    )
+    assert "holds whatever becomes of COE" in pure.out
+
+
 def test_under_dp_nobody_is_exposed(files: Files) -> None:
     ran = files.audit(
         *("--record", OTHER, "--detector", "tail:share=0.1,min_population=5", "--insert", "90,300"),

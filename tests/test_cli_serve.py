@@ -52,6 +52,7 @@ def test_init_prints_a_key_that_is_an_owners(tmp_path: Path) -> None:
         (["--database", "x.db", "--data", "no-such-folder"], "is not a folder"),
         (["--database", "x.db", "--data", ".", "--tick", "0"], "tick must be"),
         (["--database", "x.db", "--data", "."], "there is no ledger"),
+        (["--database", "x.db", "--data", ".", "--host", "example.org"], "over plain HTTP"),
     ],
 )
 def test_what_is_missing_is_said(

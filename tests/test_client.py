@@ -102,7 +102,7 @@ def test_refusals_are_the_librarys_errors(client: Client, running: Running) -> N
         client.release(DATASET, ABSENT, preset="small")
     with pytest.raises(ServiceError, match="no such record"):
         client.release(DATASET, CLOSED, preset="small")
-    with pytest.raises(ServiceError, match="above the largest preset"):
+    with pytest.raises(ServiceError, match="outside the presets"):
         client.release(DATASET, OUTLIER, 0.3)
     running.service.ledger.allot(DATASET, "poor", "0.01")
     with pytest.raises(ServiceError, match="Authorization"):
@@ -226,6 +226,16 @@ def test_a_redirect_is_not_followed_with_the_key(scripted: str) -> None:
     with pytest.raises(ServiceError, match="302"):
         Client(scripted, "k").datasets()
     assert [path for path, *_ in Script.asked] == ["/v1/datasets"]
+
+
+def test_a_key_over_http_goes_past_no_proxy(scripted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, scripted)
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ServiceError, match="reached"):
+        Client("http://127.0.0.1:1", "k", patience=0).datasets()
+    assert Script.asked == []
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b""])

@@ -222,6 +222,12 @@ def test_an_analyst_is_bounded_by_the_allotment_and_by_the_budget(ledger: Ledger
     assert ledger.left(DATASET, "ana") == Fraction(4, 5)
 
 
+def test_ones_own_allotment_refuses_before_the_budget_of_all_does(ledger: Ledger) -> None:
+    ledger.allot(DATASET, "ana", "0.3")
+    with pytest.raises(BudgetExceeded, match=r"the allotment of 'ana'.*has 0.3 left"):
+        release(ledger, analyst="ana", epsilon=2)
+
+
 def test_an_analyst_without_an_allotment_has_nothing_to_spend(ledger: Ledger) -> None:
     assert ledger.left(DATASET, "bob") == 0
     with pytest.raises(BudgetExceeded, match=r"'bob'.*has 0 left"):
@@ -442,6 +448,22 @@ def test_sqlite_keeps_what_was_committed_through_a_power_cut(tmp_path: Path) -> 
     with Ledger(tmp_path / "books.db").database.writing() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
+
+
+@pytest.mark.parametrize("level", ["serializable", "repeatable read"])
+def test_a_writer_sees_what_was_written_while_it_waited_whatever_the_server_says(
+    level: str,
+) -> None:
+    place = f"{postgres().new_database()}%20-cdefault_transaction_isolation%3D"
+    ledger = Ledger(place + level.replace(" ", "%5C%20"))
+    asked = text("SELECT current_setting('transaction_isolation')")
+    by_default = text("SELECT current_setting('default_transaction_isolation')")
+    with ledger.database.writing() as connection:
+        assert connection.execute(by_default).scalar() == level
+        assert connection.execute(asked).scalar() == "read committed"
+    with ledger.database.reading() as connection:
+        assert connection.execute(asked).scalar() == "repeatable read"
+    ledger.close()
 
 
 def test_a_path_and_a_url_are_the_same_ledger(tmp_path: Path) -> None:

@@ -126,23 +126,29 @@ def test_the_keys_of_two_analysts_do_not_meet(place: World) -> None:
 # -- records --------------------------------------------------------------------------------------
 
 
-def test_an_absent_record_is_answered_like_one_that_is_an_outlier_nowhere(place: World) -> None:
+@pytest.mark.parametrize("search", ["direct", "uniform", "breadth_first", "widest_first"])
+def test_an_absent_record_is_answered_like_one_that_is_an_outlier_nowhere(
+    place: World, search: str
+) -> None:
+    name = f"open-{search}"
+    samples = None if search == "direct" else 5
     place.send(
         "owner",
         "PUT",
-        "/v1/datasets/open",
-        json=registration(records="any", budget={"epsilon": "2"}),
+        f"/v1/datasets/{name}",
+        json=registration(records="any", budget={"epsilon": "2"}, search=search, samples=samples),
     )
-    place.send("owner", "PUT", f"/v1/datasets/open/allotments/{ANALYST}", json={"epsilon": "2"})
+    place.send("owner", "PUT", f"/v1/datasets/{name}/allotments/{ANALYST}", json={"epsilon": "2"})
     answers = []
     for record in (ABSENT, 0, "nobody"):
-        asked = place.ask(dataset="open", record=record)
+        asked = place.ask(dataset=name, record=record)
         assert asked.status_code == 202
         done = place.wait(asked.json()["id"])
         assert done["release"] is None
         answers.append(done["error"])
     assert answers[0] == answers[1] == answers[2]
     assert answers[0]["kind"] == "no_valid_context"
+    assert "charged" in answers[0]["detail"]
 
 
 def test_a_closed_record_and_one_that_does_not_exist_are_refused_alike(place: World) -> None:
@@ -152,6 +158,17 @@ def test_a_closed_record_and_one_that_does_not_exist_are_refused_alike(place: Wo
 
 
 # -- the budget -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", ["0.0499999", "1e-30"])
+def test_an_analyst_cannot_buy_more_releases_than_the_smallest_preset_allows(
+    place: World, epsilon: str
+) -> None:
+    # Each release names a valid context, and the relaxed guarantee does not count that in epsilon.
+    refused = place.ask(preset=None, epsilon=epsilon, draw=21)
+    assert refused.status_code == 422
+    assert "from 0.05 to 0.2" in refused.json()["detail"]
+    assert place.ask("owner", preset=None, epsilon=epsilon, draw=21).status_code == 202
 
 
 def test_an_analyst_cannot_go_above_the_largest_preset(place: World) -> None:
@@ -172,6 +189,64 @@ def test_a_refusal_says_asked_left_and_short_by(place: World) -> None:
     assert (said["asked"], said["left"], said["short_by"]) == ("0.1", "0.05", "0.05")
     place.send("owner", "PUT", "/v1/datasets/poor/budget", json={"epsilon": "1"})
     assert place.ask(dataset="poor", call="poor", preset="medium").status_code == 202
+
+
+def _refused_for_now(place: World, name: str) -> None:
+    """Register a dataset that cannot pay, and ask under the key ``early-NAME``."""
+    body = registration(budget={"epsilon": "0.01"})
+    place.send("owner", "PUT", f"/v1/datasets/{name}", json=body)
+    place.send("owner", "PUT", f"/v1/datasets/{name}/allotments/{ANALYST}", json={"epsilon": "2"})
+    assert place.ask(dataset=name, call=f"early-{name}", preset="large").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("name", "stricter", "status"),
+    [
+        ("closed-since", {"records": [ABSENT]}, 404),
+        ("dearer-since", {"presets": {"small": "0.05", "medium": "0.06", "large": "0.07"}}, 422),
+    ],
+)
+def test_what_was_refused_is_judged_by_the_newest_registration(
+    place: World, name: str, stricter: dict[str, Any], status: int
+) -> None:
+    _refused_for_now(place, name)
+    newer = registration(budget={"epsilon": "2"}, **stricter)
+    assert place.send("owner", "PUT", f"/v1/datasets/{name}", json=newer).status_code == 200
+    late = place.ask(dataset=name, call=f"early-{name}", preset="large")
+    assert late.status_code == status
+    assert place.service.ledger.left(name) == 2
+
+
+@pytest.mark.parametrize("call", ["the same", "another"])
+def test_what_was_refused_long_ago_is_answered_as_soon_as_anything_else(
+    place: World, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"raised-{call}"
+    _refused_for_now(place, name)
+    place.send("owner", "PUT", f"/v1/datasets/{name}/budget", json={"epsilon": "2"})
+    now = place.service.now
+    monkeypatch.setattr(place.service, "now", lambda: now() + 50_000_000)  # 14 hours later
+    again = place.ask(dataset=name, call=f"early-{name}" if call == "the same" else None)
+    assert again.status_code == (422 if call == "the same" else 202)  # it was another preset
+    given = {"call": f"early-{name}"} if call == "the same" else {}
+    again = place.ask(dataset=name, preset="large", **given)
+    assert again.status_code == 202
+    assert int(again.headers["retry-after"]) <= 1
+
+
+def test_only_who_could_pay_hears_what_is_left_of_the_budget_of_all(place: World) -> None:
+    place.send("owner", "PUT", "/v1/datasets/shared", json=registration(budget={"epsilon": "0.15"}))
+    for name, share in ((ANALYST, "0.06"), (OTHER, "1")):
+        path = f"/v1/datasets/shared/allotments/{name}"
+        place.send("owner", "PUT", path, json={"epsilon": share})
+    for name, left in ((ANALYST, "0.06"), (OTHER, "0.15")):
+        refused = place.ask(name, dataset="shared", preset="large")
+        assert (refused.status_code, refused.json()["left"]) == (403, left)
+
+
+def test_a_name_that_no_dataset_can_have_is_unknown_on_either_database(place: World) -> None:
+    for name in ("a\x00b", "\x00", "line\nbreak"):
+        assert place.ask(dataset=name).status_code == 404
 
 
 def test_the_plan_is_free_and_says_what_is_left(place: World) -> None:

@@ -21,7 +21,7 @@ import pytest
 from sqlalchemy import event, text
 
 from pcor.client import Client, ServiceError
-from pcor.errors import BudgetExceeded
+from pcor.errors import BudgetExceeded, LedgerError
 from pcor.ledger import Ledger
 from pcor.service.sources import SourceChanged
 from tests.ledger_clients import lines
@@ -290,6 +290,35 @@ def test_a_question_whose_file_is_gone_is_answered_when_the_file_is_back(tmp_pat
         assert tries == 6
         events = place.send("auditor", "GET", "/v1/audit").json()["events"]
         assert [one["kind"] for one in events].count("recovery") == 1
+
+
+def test_a_question_whose_recovery_fails_is_taken_up_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pcor.service import drawing
+
+    with world(str(tmp_path / "books.db"), tmp_path, sweep=1000) as place:
+        draw, drawer = drawing.Drawer._draw, place.service.drawer
+        lost = iter([SourceChanged("gone")])
+
+        def once_lost(self: Any, job: Any) -> Any:
+            for error in lost:
+                raise error
+            return draw(self, job)
+
+        def full(*_: Any, **__: Any) -> None:
+            raise LedgerError("the ledger's disk is full")
+
+        monkeypatch.setattr(drawing.Drawer, "_draw", once_lost)
+        name = place.ask().json()["id"]
+        while drawer._taken:
+            time.sleep(0.01)
+        with monkeypatch.context() as patched:
+            patched.setattr(drawing, "note", full)
+            with pytest.raises(LedgerError):
+                drawer.sweep()
+        assert drawer.sweep() == 1
+        assert place.wait(name)["release"] is not None
 
 
 def test_a_changed_byte_in_the_audit_log_is_found(tmp_path: Path) -> None:

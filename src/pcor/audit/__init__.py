@@ -2,7 +2,7 @@
 
 from pcor.audit.exact import exact_distribution, exact_log_chances, largest_log_ratio
 from pcor.audit.exposure import exposure, exposures
-from pcor.audit.match import Match, coe_match, group_epsilon
+from pcor.audit.match import Match, coe_match, group_delta, group_epsilon
 from pcor.audit.neighbours import Neighbour, insertions, removals
 from pcor.audit.report import Exposed, Exposure
 from pcor.audit.sampled import SampledEpsilon, answers, sampled_epsilon
@@ -19,6 +19,7 @@ __all__ = [
     "exact_log_chances",
     "exposure",
     "exposures",
+    "group_delta",
     "group_epsilon",
     "insertions",
     "largest_log_ratio",

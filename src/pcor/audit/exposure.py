@@ -20,10 +20,11 @@ import numpy as np
 from pcor.audit.comparison import Audited, Comparison, comparison
 from pcor.audit.cubes import Cubes
 from pcor.audit.exact import PATH_LIMIT
-from pcor.audit.neighbours import Neighbour, insertions, removals
+from pcor.audit.neighbours import Neighbour, checked_metrics, insertions, removals
 from pcor.audit.report import Exposed, Exposure
 from pcor.context import pack
 from pcor.detectors import CountDetector
+from pcor.enumeration import ENUMERATION_LIMIT
 from pcor.errors import ParameterError, TooLarge
 from pcor.planning import plan
 from pcor.schema import Schema, Value
@@ -62,17 +63,17 @@ def exposure(
             looked at if it is empty.
         rows: the keys of the people to look at, and with them those who have the same values and
             metric; by default everybody.
-        limit: the most verdicts to ask for; see ``neighbours.removals``.
+        limit: the most verdicts to ask for; see ``neighbours.removals``. A larger space than usual
+            is listed up to it too.
         paths: the most paths of random decisions to replay.
         progress: called with (parts done, parts in all) now and then.
         **options: the options of ``pcor.release``: detector, search, utility, samples, start,
             accounting, selection, guarantee, delta, steepness.
     """
     settled = plan(table.schema, epsilon, **options)
-    audited = Audited(table, record, settled)
-    metrics = tuple(_usual_metrics(audited) if insert is None else sorted({*map(float, insert)}))
-    if not np.isfinite(metrics).all():
-        raise ParameterError("insert must be finite numbers, such as those of the metric")
+    given = None if insert is None else checked_metrics(insert, "insert")
+    audited = Audited(table, record, settled, max(limit or 0, ENUMERATION_LIMIT))
+    metrics = tuple(_usual_metrics(audited) if given is None else given)
     people = _people(audited, rows)
     contexts = int(audited.valid.sum())
     tried = len(metrics) * int(np.prod([len(a.values) for a in table.schema.attributes]))
@@ -83,7 +84,7 @@ def exposure(
         )
     way = comparison(audited, paths, **options)
     gone = removals(audited.validity, rows=rows, limit=limit, progress=_phase(progress, 0))
-    come, note = _newcomers(audited, metrics, limit, _phase(progress, 1), given=insert is not None)
+    come, note = _newcomers(audited, metrics, limit, _phase(progress, 1), given=given is not None)
     found = _compared(audited, way, [*gone, *come], _phase(progress, 2))
     return Exposure(
         audited.record.key,

@@ -10,11 +10,13 @@ Group privacy: between two tables that differ by k added or k removed rows and h
 no answer's chance differs by more than a factor exp(k * epsilon). Every search takes from the table
 only COE, which is the same, and scores, which one row moves by at most the sensitivity; with COE
 held fixed, k steps of one row each cost epsilon each. Whether COE changes on the way does not
-matter. Where the two sets differ, OCDP promises nothing: that is the share to look at.
+matter. Where the two sets differ, OCDP promises nothing: that is the share to look at. With a delta
+each step also adds delta, which the steps after it multiply by exp(epsilon) each.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -29,6 +31,7 @@ from pcor.context import Space
 from pcor.detectors import Detector, get_detector
 from pcor.enumeration import ENUMERATION_LIMIT, blocks, check_size
 from pcor.errors import ParameterError, UnknownName, check_whole, plain
+from pcor.promise import Promise
 from pcor.table import Table
 from pcor.validity import Validity
 from pcor.view import View
@@ -73,16 +76,25 @@ class Match:
         """Return the numbers for the owner's programs."""
         return asdict(self)
 
-    def group(self, epsilon: object) -> str:
+    def group(self, promise: Promise) -> str:
         """Say what a release promises to a group of so many people."""
-        one = exact(epsilon)
         who = "one person" if self.changes == 1 else f"a group of {self.changes}"
         moved = "absence" if self.kind == "removed" else "arrival"
+        one = f"a release with epsilon {plain(promise.epsilon)}"
+        all_of_them = plain(group_epsilon(promise.epsilon, self.changes))
+        if promise.delta:
+            one += f" and delta {float(promise.delta):g}"
+            slack = group_delta(promise.epsilon, promise.delta, self.changes)
+            all_of_them += f" with a delta of {slack:.3g}"
+        if promise.guarantee == "dp":
+            return (
+                f"To {who} {one} under guarantee 'dp' promises {all_of_them}, whatever their "
+                f"{moved} does to the set of valid contexts."
+            )
         return (
-            f"To {who} whose {moved} leaves the set of valid contexts as it is, a release with "
-            f"epsilon {plain(one)} promises {plain(group_epsilon(one, self.changes))}; in "
-            f"{self.equal:.1%} of {self.repeats} random tries it did. To others OCDP promises "
-            "nothing."
+            f"To {who} whose {moved} leaves the set of valid contexts as it is, {one} promises "
+            f"{all_of_them}; in {self.equal:.1%} of {self.repeats} random tries it did. To others "
+            "OCDP promises nothing."
         )
 
 
@@ -94,6 +106,19 @@ def group_epsilon(epsilon: object, people: int) -> Fraction:
     """
     check_whole("people", people)
     return exact(epsilon) * people
+
+
+def group_delta(epsilon: object, delta: object, people: int) -> float:
+    """Return the slack that goes with ``group_epsilon``: delta for each, times all factors after.
+
+    >>> round(group_delta("0.2", "0.001", 5), 6)
+    0.007761
+    """
+    check_whole("people", people)
+    one, slack = float(exact(epsilon)), float(exact(delta, "delta"))
+    # Beyond what float64 holds it is beyond 1 too.
+    factors = math.expm1(one * people) / math.expm1(one) if one * people < 700 else math.inf
+    return min(1.0, slack * factors)
 
 
 def coe_match(
@@ -128,6 +153,8 @@ def coe_match(
     if kind not in KINDS:
         raise UnknownName("kind", kind, KINDS)
     check_whole("repeats", repeats)
+    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+        raise ParameterError("seed must be a whole number of at least 0")
     for number in changes:
         check_whole("changes", number)
     found = table.record(record)

@@ -25,6 +25,7 @@ from pcor.audit.cubes import Cubes, Indices
 from pcor.context import pack
 from pcor.enumeration import blocks
 from pcor.errors import ParameterError, TooLarge, counted, others_code
+from pcor.sources.encoding import LARGEST_METRIC
 from pcor.validity import Validity
 from pcor.view import View
 
@@ -126,9 +127,7 @@ def insertions(
         limit: the most verdicts to ask for.
         progress: called with (parts done, parts in all) now and then.
     """
-    metrics = sorted({float(value) for value in values})
-    if not all(math.isfinite(metric) for metric in metrics):
-        raise ParameterError("values must be finite numbers, such as those of the metric")
+    metrics = checked_metrics(values, "values")
     cells = _every_cell(validity)
     if not lof_windows.applies(validity):
         found = [Row(mask, metric) for metric in metrics for mask in cells]
@@ -142,6 +141,19 @@ def insertions(
             if any(len(cubes.bases) for cubes in sets):
                 changed.append(_neighbour(validity, "added", Row(mask, metrics[number]), *sets))
     return changed
+
+
+def checked_metrics(values: Sequence[float], what: str) -> list[float]:
+    """Return the metrics of newcomers, rising, each once; none that no table could hold."""
+    try:
+        metrics = sorted({float(value) for value in values})
+    except (TypeError, ValueError):
+        metrics = [math.nan]
+    if not all(abs(metric) <= LARGEST_METRIC for metric in metrics):
+        raise ParameterError(
+            f"{what} must be finite numbers up to {LARGEST_METRIC:g}, such as those of the metric"
+        )
+    return metrics
 
 
 def _neighbour(validity: Validity, kind: str, row: Row, lost: Cubes, gained: Cubes) -> Neighbour:

@@ -160,10 +160,12 @@ def _verdict(found: Exposure) -> str:
     opening = f"For record {found.record}, a release under OCDP with epsilon {epsilon} would expose"
     newcomers = _newcomers_verdict(found)
     if not found.exposed:
+        so = "so the promise of OCDP holds for each"
+        if not found.contexts:
+            so = "and empty, so the answer is always that none was found"
         return (
             f"{opening} nobody of the {found.people:,} people looked at: the set of valid contexts "
-            "is the same without any one of them, so the promise of OCDP holds for each."
-            + newcomers
+            f"is the same without any one of them, {so}.{newcomers}"
         )
     count = found.exposed_people
     who = "1 person" if count == 1 else f"{count:,} people"
@@ -205,17 +207,20 @@ def _pure_verdict(found: Exposure) -> str:
 def chance(delta: float) -> str:
     """Write a delta so that nobody takes a tiny one for none, or a near-certainty for certain.
 
-    >>> [chance(delta) for delta in (3e-12, 0.00042, 0.9834, 0.99999999, 1.0)]
-    ['less than 1e-09', '0.00042', '0.983', '0.99999999', '1']
+    >>> [chance(delta) for delta in (3e-12, 0.00042, 0.9834, 0.99999999, 1 - 1e-12, 1.0)]
+    ['less than 1e-09', '0.00042', '0.983', '0.99999999', 'more than 0.999999999', '1']
     """
     if delta < ERROR:
         return f"less than {ERROR:g}"
+    if 1 - ERROR < delta < 1:
+        return f"more than {1 - ERROR:.9g}"
     return f"{delta:.3g}" if delta < 0.999 else f"{delta:.9g}"
 
 
 def _meaning(delta: float) -> str:
-    if delta > 0.5:
-        return "to those who know all other rows, the answer is likely to tell that they are there"
     if delta > NOTICEABLE:
-        return "with about that chance the answer tells those who know all other rows about them"
+        return (
+            "with at least that chance the answer, on the table with them or on the one without, "
+            "tells those who know all other rows more than epsilon allows"
+        )
     return "hardly anything, but no promise says so"

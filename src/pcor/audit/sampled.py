@@ -149,7 +149,7 @@ def _event(
 ) -> tuple[float, frozenset[Hashable]]:
     """Return what would show most if these draws were the test, and the event that shows it.
 
-    Of all sets of a size those that take answers by falling ratio of their counts show most.
+    Answers are taken by falling ratio of their counts: a good choice, and the bound holds for any.
     """
     order = sorted(likely, key=lambda a: (-likely[a] / (unlikely[a] + 1), -likely[a], str(a)))
     hits = np.cumsum([likely[answer] for answer in order])

@@ -12,12 +12,14 @@ import pcor
 from pcor.audit import Exposed, Exposure, Match, coe_match
 from pcor.audit import exposure as exposure_of
 from pcor.audit.divergence import ERROR
-from pcor.audit.match import KINDS, REPEATS
+from pcor.audit.match import KINDS, REPEATS, group_delta, group_epsilon
 from pcor.audit.report import chance
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell
-from pcor.errors import ParameterError, check_whole
+from pcor.enumeration import ENUMERATION_LIMIT
+from pcor.errors import ParameterError, check_whole, plain
 from pcor.planning import plan
+from pcor.promise import Promise
 from pcor.schema import Schema
 from pcor.writing import check_target
 
@@ -112,19 +114,19 @@ def audit(
                     table, key, epsilon, insert=metrics, limit=limit, progress=progress, **settings
                 )
             )
-        matches.append(_matches(table, key, detector, repeats, seed) if match else [])
+        matches.append(_matches(table, key, detector, repeats, seed, limit) if match else [])
     if out is not None:
         from pcor.audit.chart import exposure_chart, save_exposure_chart
 
         save_exposure_chart(exposure_chart(found), out)
         tell(f"{OWNER_ONLY} Written to {out}")
     if as_json:
-        say_json(_content(found, matches, epsilon, match=match))
+        say_json(_content(found, matches, match=match))
         return
     say(OWNER_ONLY)
     for one, several in zip(found, matches, strict=True):
         say("")
-        say(_text(one, several, epsilon))
+        say(_text(one, several))
 
 
 def _keys(given: Sequence[str], file: Path | None) -> list[str]:
@@ -169,25 +171,35 @@ def _check_charts(out: Path) -> None:
         ) from None
 
 
-def _matches(table: pcor.Table, key: str, detector: str, repeats: int, seed: int) -> list[Match]:
+def _matches(
+    table: pcor.Table, key: str, detector: str, repeats: int, seed: int, limit: int | None
+) -> list[Match]:
     found: list[Match] = []
     for kind in KINDS:
         with progress_bar(f"rows {kind} at random, record {key}") as progress:
             found += coe_match(
-                table, key, detector, repeats=repeats, kind=kind, seed=seed, progress=progress
+                table,
+                key,
+                detector,
+                repeats=repeats,
+                kind=kind,
+                seed=seed,
+                limit=max(limit or 0, ENUMERATION_LIMIT),
+                progress=progress,
             )
     return found
 
 
 def _content(
-    found: Sequence[Exposure], matches: Sequence[Sequence[Match]], epsilon: str, *, match: bool
+    found: Sequence[Exposure], matches: Sequence[Sequence[Match]], *, match: bool
 ) -> dict[str, Any]:
     """Return everything as one JSON object; what is the same for all records stands once."""
     records = []
     for one, several in zip(found, matches, strict=True):
         content = {k: v for k, v in one.to_dict().items() if k not in ("owner_only", "plan")}
         if match:
-            content["match"] = [m.to_dict() | {"group": m.group(epsilon)} for m in several]
+            promise = one.settled.promise
+            content["match"] = [m.to_dict() | {"group": m.group(promise)} for m in several]
         records.append(content)
     return {
         "owner_only": OWNER_ONLY,
@@ -197,7 +209,7 @@ def _content(
     }
 
 
-def _text(found: Exposure, matches: Sequence[Match], epsilon: str) -> str:
+def _text(found: Exposure, matches: Sequence[Match]) -> str:
     """Say the verdict, then who; all of it private."""
     lines = [found.verdict]
     lines += _table("People in the table (private):", found.exposed)
@@ -207,10 +219,10 @@ def _text(found: Exposure, matches: Sequence[Match], epsilon: str) -> str:
         lines += [
             "",
             "Answers possible with and without an exposed person: largest log ratio "
-            f"{ratio:.4g} (epsilon is {epsilon}).",
+            f"{ratio:.4g} (epsilon is {plain(found.settled.bill.epsilon)}).",
         ]
     if matches:
-        lines += _match_lines(matches, epsilon)
+        lines += _match_lines(matches, found.settled.promise)
     return "\n".join(lines)
 
 
@@ -249,8 +261,9 @@ def _aligned(rows: Sequence[Sequence[str]], texts: int) -> list[str]:
     ]
 
 
-def _match_lines(matches: Sequence[Match], epsilon: str) -> list[str]:
+def _match_lines(matches: Sequence[Match], promise: Promise) -> list[str]:
     head = ["rows", "at once", "COE the same", "mean overlap", "mean kept", "promised to the group"]
+    epsilon, delta = promise.epsilon, promise.delta
     rows = [
         [
             match.kind,
@@ -258,13 +271,15 @@ def _match_lines(matches: Sequence[Match], epsilon: str) -> list[str]:
             f"{match.equal:.1%}",
             f"{match.overlap:.2%}",
             f"{match.kept:.2%}",
-            pcor.errors.plain(pcor.audit.group_epsilon(epsilon, match.changes)),
+            plain(group_epsilon(epsilon, match.changes))
+            + (f", delta {group_delta(epsilon, delta, match.changes):.3g}" if delta else ""),
         ]
         for match in matches
     ]
+    holds = "whatever becomes of COE" if promise.guarantee == "dp" else "only where COE is the same"
     return [
         "",
         f"Random rows that come or go, {matches[0].repeats} tables each (private). The promise "
-        "holds only where COE is the same:",
+        f"holds {holds}:",
         *_aligned([head, *rows], 1),
     ]

@@ -11,6 +11,8 @@ import typer
 from pcor.cli.output import guarded, say, tell
 from pcor.errors import ParameterError
 
+_LOCAL = ("127.0.0.1", "::1", "localhost")
+
 
 @guarded
 def serve(
@@ -107,5 +109,7 @@ def serve(
         tell("The first owner's key. It is shown once and kept nowhere; store it now:")
         say(token)
         return
+    if host not in _LOCAL and not secure_cookies:
+        tell("note: others can reach it, over plain HTTP; put TLS in front, and --secure-cookies")
     tell(f"pcor serves at {where}; Ctrl+C ends it")
     running.serve(chosen, host=host, port=port, workers=workers)

@@ -2,8 +2,8 @@
 
 Public: everything here. An entry's hash covers all its columns and the hash before it, so no entry
 can be changed, removed or moved without breaking the chain; ``head`` says where it ends, so the
-last one cannot be removed alone. Who can write to the database can also cut the chain short or forge
-it, with a head that fits: note the head elsewhere from time to time, and ``verify`` compares.
+last one cannot be removed alone. Who can write to the database can also cut the chain short or
+forge it, with a head that fits: note the head elsewhere from time to time, and ``verify`` compares.
 
 An answer has no time of its own: the time between a charge and its answer depends on private rows.
 """

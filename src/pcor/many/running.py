@@ -296,7 +296,7 @@ class _Run:
         self._finish(place, answer)
 
     def _refuse(self, place: int, error: PcorError) -> None:
-        self._finish(place, error)
+        self._finish(place, _bare(error))
 
     def _finish(self, place: int, found: Answer | PcorError) -> None:
         self._done[place] = found
@@ -309,5 +309,11 @@ class _Run:
         try:
             answered: Release = read_answer(found, self._planned.each)
         except PcorError as error:
-            return error
+            return _bare(error)
         return answered
+
+
+def _bare(error: PcorError) -> PcorError:
+    """Take from an error all but its words: its traceback holds the table."""
+    error.__context__ = error.__cause__ = None
+    return error.with_traceback(None)

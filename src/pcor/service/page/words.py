@@ -239,7 +239,7 @@ class AccountView:
         name: whose.
         left: what can still be spent.
         total: of how much.
-        share: what is left as a share of it.
+        percent: what is left of it, in percent.
         spent_ocdp: on releases with the relaxed guarantee.
         spent_dp: on releases that protect everyone but the record.
         cap: the most for one release, if there is such a limit.
@@ -248,7 +248,7 @@ class AccountView:
     name: str
     left: str
     total: str
-    share: float
+    percent: float
     spent_ocdp: str
     spent_dp: str
     cap: str | None
@@ -261,14 +261,14 @@ def account_in_words(account: Account) -> AccountView:
         account.analyst or account.dataset,
         amount_in_words(account.left),
         amount_in_words(account.epsilon),
-        round(share, 4),
+        round(100 * share, 2),
         amount_in_words(account.spent_ocdp),
         amount_in_words(account.spent_dp),
         None if account.cap is None else amount_in_words(account.cap),
     )
 
 
-GUARANTEES = {"ocdp": "OCDP", "dp": "DP for all but the record"}
+GUARANTEES = {"ocdp": "OCDP (relaxed)", "dp": "DP for all but the record"}
 
 
 def entry_in_words(entry: Entry) -> str:
