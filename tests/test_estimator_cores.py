@@ -59,7 +59,7 @@ def table() -> pcor.Table:
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Two threads, whatever the machine has."""
     parallel._pool.cache_clear()
-    monkeypatch.setattr(parallel, "_cores", lambda: 2)
+    monkeypatch.setattr(parallel, "cores", lambda: 2)
     yield
     parallel._pool.cache_clear()
 
@@ -201,7 +201,7 @@ def test_the_first_failure_is_told_and_nothing_runs_on_behind_it() -> None:
 def test_a_forked_process_has_threads_of_its_own() -> None:
     """In a process of its own: a fork of this one would take its threads along."""
     script = (
-        "import os\nfrom pcor import parallel\nparallel._cores = lambda: 2\n"
+        "import os\nfrom pcor import parallel\nparallel.cores = lambda: 2\n"
         "parallel.one_by_one(4, lambda _: None)\n"
         "child = os.fork()\n"
         "parallel.one_by_one(4, lambda _: None)\n"

@@ -720,7 +720,7 @@ def test_slices_cover_every_place_once(count: int, smallest: int, cores: int) ->
         done[part] += 1
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parallel, "_cores", lambda: cores)
+        patch.setattr(parallel, "cores", lambda: cores)
         parallel.in_slices(count, work, smallest)
     assert done.tolist() == [1] * count
 
@@ -746,7 +746,7 @@ def test_the_number_of_cores_changes_no_answer(
     populations = np.array([len(case.covered(mask)) for mask in case.masks])[places]
     for cores in (1, 2, 5):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(parallel, "_cores", lambda cores=cores: cores)
+            patch.setattr(parallel, "cores", lambda cores=cores: cores)
             validity = case.validity(detector)
             assert np.array_equal(validity.judge(case.table.view, words), expected)
             assert np.array_equal(case.table.view.populations(words), populations)

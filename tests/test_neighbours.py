@@ -213,6 +213,35 @@ def test_the_fast_way_is_the_generic_one_with_twenty_neighbours(
     assert added
 
 
+def test_whoever_keeps_the_population_large_enough_is_found_however_far_from_the_record() -> None:
+    """One cell, all rows on one side, a minimum far beyond LOF's own window: everybody counts."""
+    rows: list[Row] = [((0, 0), 90.0), *[((0, 0), float(value)) for value in range(24)]]
+    detector = pcor.LOF(k=2, threshold=1.3, min_population=25)
+    small = Small((2, 2), rows)
+    found = removals(small.validity(detector))
+    assert [one.value for one in found] == [float(value) for value in range(24)]
+    assert all(len(one.lost) == 4 for one in found)
+    alike = Small((2, 2), [rows[0], *[((0, 0), 1.0)] * 20, *rows[1:5]])
+    assert said(removals(alike.validity(detector))) == brute_force_removals(alike, detector)
+
+
+def test_a_threshold_that_a_factor_equals_after_a_removal_is_not_exceeded() -> None:
+    """The fast way adds in another order than the plain kernel: the last bit must not show."""
+    small = synthetic((2,), 40, 1, 3)
+    values = sorted(value for _, value in small.rows)
+    v, k, changed = small.rows[0][1], 5, 0
+    for gone in (value for value in values if value != v):
+        rest = np.array([value for value in values if value != gone])
+        factors = pcor.LOF(k=k).factors(rest, np.ones(len(rest), dtype=np.int64))
+        factor = float(factors[np.searchsorted(rest, v)])
+        for threshold in (factor, float(np.nextafter(factor, 0))):
+            detector = pcor.LOF(k=k, threshold=threshold, min_population=30)
+            expected = brute_force_removals(small, detector)
+            assert said(removals(small.validity(detector))) == expected
+            changed += bool(expected)
+    assert changed > 10
+
+
 def test_a_walk_in_parts_is_the_walk_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
     validity = synthetic((6, 6, 6), 900, 3, 1).validity(pcor.LOF(k=7, threshold=1.4))
     assert len(validity.record.space.free) > 2 * lof_windows._SPLIT

@@ -20,7 +20,7 @@ import pcor
 from pcor.demo import PLANTED, salaries, salary_schema
 from pcor.service.service import Service
 from pcor.service.settings import Settings
-from pcor.service.tick import MARGIN, first_moment, moment_for, next_moment
+from pcor.service.tick import MARGIN, moment_for, next_moment, rounded_up
 from tests.service_world import ABSENT, ANALYST, OUTLIER, registration, world
 
 times = st.integers(min_value=0, max_value=2**41)
@@ -31,7 +31,7 @@ spans = st.integers(min_value=1, max_value=10**6)
 def test_every_search_within_the_delay_is_seen_at_the_same_moment(
     asked: int, delay: int, tick: int, took: st.DataObject
 ) -> None:
-    first = first_moment(asked, delay=delay, tick=tick)
+    first = rounded_up(asked + delay, tick)
     ready = took.draw(st.integers(min_value=asked, max_value=max(asked, first - MARGIN)))
     if ready + MARGIN <= first:
         assert moment_for(asked, ready, delay=delay, tick=tick) == first
@@ -44,7 +44,7 @@ def test_a_moment_is_a_tick_is_not_before_the_answer_and_is_one_of_few(
     moment = moment_for(asked, asked + took, delay=delay, tick=tick)
     assert moment % tick == 0
     assert moment >= asked + took + MARGIN
-    allowed = {first_moment(asked, delay=delay * 2**k, tick=tick) for k in range(40)}
+    allowed = {rounded_up(asked + delay * 2**k, tick) for k in range(40)}
     assert moment in allowed
 
 

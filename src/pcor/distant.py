@@ -106,9 +106,10 @@ class DistantView(View):
         if self._is_here:
             return super().rows_between(low, high)
         key = ("rows", low, high)
-        if key not in self._remembered:
-            self._remembered[key] = self._pushdown.rows_between([(low, high)])[0]
-        counted: NDArray[np.int64] = self._remembered[key]
+        remembered = self._remembered  # another thread may put a new one in its place
+        if key not in remembered:
+            remembered[key] = self._pushdown.rows_between([(low, high)])[0]
+        counted: NDArray[np.int64] = remembered[key]
         return counted
 
     def above(self, value: float) -> NDArray[np.float64]:
@@ -116,18 +117,20 @@ class DistantView(View):
         if self._is_here:
             return super().above(value)
         key = ("above", value)
-        if key not in self._remembered:
-            self._remembered[key] = self._pushdown.above([value])[0]
-        moments: NDArray[np.float64] = self._remembered[key]
+        remembered = self._remembered
+        if key not in remembered:
+            remembered[key] = self._pushdown.above([value])[0]
+        moments: NDArray[np.float64] = remembered[key]
         return moments
 
     def seen_from(self, value: float, need: Need) -> View:
         """Return a view with the pairs that are needed to judge one metric."""
         if need.everything or self._is_here:
             return self
-        if ("seen", value, need) not in self._remembered:
-            self.prepare([(value, need)])
-        view: View = self._remembered["seen", value, need]
+        remembered = self._remembered
+        if ("seen", value, need) not in remembered:
+            remembered = self._remember(self._read([(value, need)]))
+        view: View = remembered["seen", value, need]
         return view
 
     def prepare(
@@ -145,26 +148,39 @@ class DistantView(View):
             ranges: of which rows will be counted.
             values: above which moments will be asked for.
         """
-        self._remembered.clear()
-        if self._is_here:
-            return
+        self._remember({} if self._is_here else self._read(seen, ranges, values))
+
+    def _remember(self, found: dict[Any, Any]) -> dict[Any, Any]:
+        object.__setattr__(self, "_remembered", found)
+        return found
+
+    def _read(
+        self,
+        seen: Sequence[tuple[float, Need]],
+        ranges: Sequence[tuple[float, float]] = (),
+        values: Sequence[float] = (),
+    ) -> dict[Any, Any]:
+        """Read what several records need, as ``prepare`` says."""
+        found: dict[Any, Any] = {}
         if ranges:
             counted = self._pushdown.rows_between(ranges)
-            self._remembered |= {("rows", *r): n for r, n in zip(ranges, counted, strict=True)}
+            found |= {("rows", *r): n for r, n in zip(ranges, counted, strict=True)}
         if values:
             moments = self._pushdown.above(values)
-            self._remembered |= {("above", v): m for v, m in zip(values, moments, strict=True)}
+            found |= {("above", v): m for v, m in zip(values, moments, strict=True)}
         for reach in {need.reach for _, need in seen if need.reach is not None}:
             alike = [(value, need) for value, need in seen if need.reach == reach]
-            found = self._pushdown.nearest([value for value, _ in alike], reach)
-            for (value, need), pairs in zip(alike, found, strict=True):
+            nearest = self._pushdown.nearest([value for value, _ in alike], reach)
+            for (value, need), pairs in zip(alike, nearest, strict=True):
                 # More equal rows than the reach change nothing.
                 fewer = pairs._replace(counts=np.minimum(pairs.counts, reach))
-                self._remembered["seen", value, need] = self._part(fewer).nearest(value, reach)
-        self._prepare_ranges([(v, n) for v, n in seen if n.reach is None and not n.everything])
+                found["seen", value, need] = self._part(fewer).nearest(value, reach)
+        in_range = [(v, n) for v, n in seen if n.reach is None and not n.everything]
+        return found | self._read_ranges(in_range)
 
-    def _prepare_ranges(self, seen: Sequence[tuple[float, Need]]) -> None:
+    def _read_ranges(self, seen: Sequence[tuple[float, Need]]) -> dict[Any, Any]:
         """Read the hull of all ranges once and cut each one's own out of it."""
+        found: dict[Any, Any] = {}
         wanted = [need for _, need in seen if need.low <= need.high]
         pairs = Pairs(np.zeros(0, np.int32), np.zeros(0), np.zeros(0, np.int64))
         if wanted:
@@ -177,7 +193,8 @@ class DistantView(View):
             part = slice(first, last)
             own = Pairs(pairs.cells[part], pairs.values[part], pairs.counts[part])
             own = self._with_ends(own, need) if need.ends else own
-            self._remembered["seen", value, need] = self._part(own)
+            found["seen", value, need] = self._part(own)
+        return found
 
     def _with_ends(self, pairs: Pairs, need: Need) -> Pairs:
         """Add one row at each end of each cell that lies outside the range."""

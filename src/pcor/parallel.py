@@ -25,7 +25,7 @@ _thread = threading.local()
 
 @lru_cache(maxsize=1)
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_cores(), "pcor", initializer=setattr, initargs=(_thread, "ours", 1))
+    return ThreadPoolExecutor(cores(), "pcor", initializer=setattr, initargs=(_thread, "ours", 1))
 
 
 if hasattr(os, "register_at_fork"):
@@ -33,14 +33,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
-def _cores() -> int:
-    # The cores this process may use, which in a container are fewer than the machine's.
+def cores() -> int:
+    """Return how many cores this process may use: in a container fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_slices(count: int, work: Callable[[slice], None], smallest: int = SMALLEST_SHARE) -> None:
     """Call ``work`` on slices that together cover ``range(count)``, on all cores."""
-    shares = max(1, min(4 * _cores(), count // smallest))
+    shares = max(1, min(4 * cores(), count // smallest))
     edges = [count * share // shares for share in range(shares + 1)]
     _share(work, [slice(low, high) for low, high in pairwise(edges)])
 
@@ -55,7 +55,7 @@ def one_by_one(count: int, work: Callable[[int], None]) -> None:
 
 def _share(work: Callable[[Part], None], parts: Sequence[Part]) -> None:
     # A part that shares out its own work must not wait for the threads that wait for it.
-    if len(parts) < 2 or _cores() == 1 or hasattr(_thread, "ours"):
+    if len(parts) < 2 or cores() == 1 or hasattr(_thread, "ours"):
         for part in parts:
             work(part)
         return

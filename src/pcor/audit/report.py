@@ -67,7 +67,7 @@ class Exposure:
         metrics: the metrics of the newcomers.
         note: why something was not looked at; empty where everything was.
         everyone: under ``guarantee="dp"``, the largest log ratio that anybody in the table or any
-            newcomer faces; ``None`` where it was not computed.
+            newcomer looked at faces; ``None`` where it was not computed.
     """
 
     record: int | str

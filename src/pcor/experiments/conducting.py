@@ -16,9 +16,10 @@ from typing import Any
 from pcor.errors import UnknownName, check_whole
 from pcor.experiments.catalogue import EXPERIMENTS
 from pcor.experiments.running import Progress, merged, run
-from pcor.experiments.storing import Store, about, cores, write_summary
+from pcor.experiments.storing import Store, about, write_summary
 from pcor.experiments.summary import INTERVAL
 from pcor.experiments.tables import choose, is_synthetic
+from pcor.parallel import cores
 from pcor.promise import OWNER_ONLY
 
 SYNTHETIC = "Synthetic salaries: nobody in them exists."

@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import platform
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -20,6 +19,7 @@ from typing import Any
 from pcor.errors import SourceError, WriteError
 from pcor.experiments.running import Unit
 from pcor.experiments.tables import fingerprint
+from pcor.parallel import cores
 from pcor.writing import write_text
 
 UNITS = "units.jsonl"
@@ -103,11 +103,6 @@ def about(tables: Sequence[str], **settings: object) -> dict[str, Any]:
         },
         "machine": f"{platform.system()} on {platform.machine()}, {cores()} cores",
     }
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def write_summary(folder: Path, name: str, content: dict[str, Any]) -> None:

@@ -116,7 +116,8 @@ def read_budget(connection: Connection, dataset: str) -> Account:
 def _pay(connection: Connection, head: Head, request: Request, at: str) -> BudgetExceeded | None:
     """Charge every account that pays, or write down the refusal and return it."""
     try:
-        paying = [_payer(connection, request, analyst) for _, analyst in _payers(request)]
+        places = payers(request.dataset, request.analyst)
+        paying = [_payer(connection, request, analyst) for _, analyst in places]
         # An analyst's own allotment refuses first: only who could pay from it hears what is left of
         # the dataset's budget, which tells what others have spent.
         for account in reversed(paying):
@@ -138,10 +139,6 @@ def _pay(connection: Connection, head: Head, request: Request, at: str) -> Budge
     row = _names(request) | {"fingerprint": request.fingerprint, "charge": charge}
     connection.execute(insert(tables.requests).values(row))
     return None
-
-
-def _payers(request: Request) -> list[tuple[str, str]]:
-    return payers(request.dataset, request.analyst)
 
 
 def _payer(connection: Connection, request: Request, analyst: str) -> Account:

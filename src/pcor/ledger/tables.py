@@ -8,7 +8,7 @@ is drawing at this moment; it is no evidence of anything.
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Integer, MetaData, Table, Text
+from sqlalchemy import BigInteger, Column, Integer, MetaData, Table, Text
 
 # The newest revision of migrations/versions; a test holds the two together.
 VERSION = "0001"
@@ -68,5 +68,5 @@ running = Table(
     metadata,
     Column("charge", Integer, primary_key=True, autoincrement=False),
     Column("holder", Text, nullable=False),
-    Column("until", Integer, nullable=False),
+    Column("until", BigInteger, nullable=False),
 )

@@ -8,7 +8,6 @@ long. Every draw is a ``pcor.release``, so its distribution is that of a single 
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
@@ -36,6 +35,7 @@ from pcor.many.looking import LookedUp
 from pcor.many.paying import Payer, Pocket
 from pcor.many.planning import ManyPlan, plan_many
 from pcor.many.results import Outcome, Results
+from pcor.parallel import cores
 from pcor.release import Purse, release
 from pcor.table import Record, Table
 
@@ -138,11 +138,10 @@ def _requests(
 
 
 def _workers(given: int | None) -> int:
-    if given is not None:
-        check_whole("workers", given, most=256)
-        return given
-    # The cores this process may use, which in a container are fewer than the machine's.
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if given is None:
+        return cores()
+    check_whole("workers", given, most=256)
+    return given
 
 
 @dataclass(frozen=True)

@@ -24,15 +24,6 @@ def rounded_up(moment: int, tick: int) -> int:
     return -(-moment // tick) * tick
 
 
-def first_moment(asked: int, *, delay: int, tick: int) -> int:
-    """Return the first moment at which an answer can be seen. All in milliseconds.
-
-    >>> first_moment(10_300, delay=2000, tick=1000)
-    13000
-    """
-    return rounded_up(asked + delay, tick)
-
-
 def moment_for(asked: int, ready: int, *, delay: int, tick: int) -> int:
     """Return the moment at which an answer that is ready will be seen.
 

@@ -53,6 +53,6 @@ def upgrade() -> None:
         "pcor_running",
         sa.Column("charge", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("holder", sa.Text, nullable=False),
-        sa.Column("until", sa.Integer, nullable=False),
+        sa.Column("until", sa.BigInteger, nullable=False),
     )
     op.bulk_insert(head, [{"id": 1, "entries": 0, "hash": "0" * 64}])
