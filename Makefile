@@ -46,3 +46,4 @@ bench: $(VENV)/ready
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src -name '*.nb[ic]' -delete

@@ -242,6 +242,39 @@ def test_a_threshold_that_a_factor_equals_after_a_removal_is_not_exceeded() -> N
     assert changed > 10
 
 
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_every_factor_before_and_after_a_removal_is_within_the_bounds(k: int) -> None:
+    """Equal spacing, piles, and skewed values; in some windows the upper bound is the factor."""
+    from pcor._kernels.lof import _factor
+    from pcor._kernels.lof_bounds import SLACK, _bounds, _neighbours, _quick_bound, new_room
+
+    numbers, size = np.random.default_rng(k), 4 * k + 3
+    room, firsts, kd = new_room(size), np.empty(size, dtype=np.int64), np.empty(size)
+
+    def factor(x: Any, place: int) -> float:
+        low = max(0, place - 2 * k)
+        return float(_factor(x[low : place + 2 * k + 1], place - low, k, firsts, kd))
+
+    tightest = np.inf
+    for _ in range(400):
+        below, above = numbers.integers(0, 2 * k + 2, 2).tolist()
+        place, n = below, below + 1 + above
+        if n < k + 2:
+            continue
+        drawn = (np.arange(n), numbers.integers(0, 4, n), numbers.lognormal(0, 3, n))
+        x = np.sort(drawn[numbers.integers(3)].astype(np.float64))
+        room.x[:n] = x
+        quick = _quick_bound(room, place, k, *_neighbours(room, n, place, k))
+        least, most = _bounds(room, place, k)
+        others = [j for j in range(n) if j != place]
+        factors = [factor(np.delete(x, j), place - (j < place)) for j in others]
+        factors.append(factor(x, place))
+        assert least * (1 - SLACK) <= min(factors)
+        assert max(factors) <= min(quick, most) * (1 + SLACK)
+        tightest = min(tightest, most / max(factors))
+    assert tightest < 1.001  # so that a bound that is too low would be seen
+
+
 def test_a_walk_in_parts_is_the_walk_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
     validity = synthetic((6, 6, 6), 900, 3, 1).validity(pcor.LOF(k=7, threshold=1.4))
     assert len(validity.record.space.free) > 2 * lof_windows._SPLIT
