@@ -95,7 +95,7 @@ def test_judging_only_what_a_change_touches_is_judging_everything(
     options: dict[str, Any] = {"changes": (1,), "repeats": 3, "kind": kind, "seed": seed}
     found = coe_match(table, 0, LOF, **options)[0]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(MODULE, "_after", lambda _, validity, __: MODULE._verdicts(validity))
+        patch.setattr(MODULE, "_after", lambda _, validity, __: MODULE.verdicts(validity))
         assert coe_match(table, 0, LOF, **options)[0] == found
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pcor.context import pack
 from pcor.detectors import Detector
+from pcor.enumeration import blocks
 from pcor.schema import Schema
 from pcor.table import Record, Table
 from pcor.validity import Validity
@@ -28,9 +29,23 @@ class Row(NamedTuple):
     places: tuple[int, ...]
     value: float
 
+    @classmethod
+    def of(cls, schema: Schema, mask: int, value: float) -> Row:
+        """Return the row whose attribute values have these bits."""
+        positions = [position for position in range(schema.width) if mask >> position & 1]
+        return cls(tuple(p - o for p, o in zip(positions, schema.offsets, strict=True)), value)
+
     def mask(self, schema: Schema) -> int:
         """Return the bits of its attribute values."""
         return sum(1 << (o + p) for o, p in zip(schema.offsets, self.places, strict=True))
+
+
+def changed_view(view: View, schema: Schema, kind: str, row: Row) -> View:
+    """Return the view with one row ``"removed"`` or ``"added"``."""
+    needs = pack([row.mask(schema)], schema.width)[0]
+    if kind == "removed":
+        return view.without_row(needs, row.value)
+    return view.with_row(needs, np.array(row.places) + np.array(schema.offsets), row.value)
 
 
 def changed_table(table: Table, *, removed: Sequence[Row] = (), added: Sequence[Row] = ()) -> Table:
@@ -41,15 +56,18 @@ def changed_table(table: Table, *, removed: Sequence[Row] = (), added: Sequence[
         removed: rows that are there, each as often as it is to go. V must not be among them.
         added: rows of any values that the schema has.
     """
-    view, schema = table.view, table.schema
-    for row in removed:
-        view = view.without_row(pack([row.mask(schema)], schema.width)[0], row.value)
-    for row in added:
-        positions = np.array(row.places) + np.array(schema.offsets)
-        view = view.with_row(pack([row.mask(schema)], schema.width)[0], positions, row.value)
+    view = table.view
+    for kind, rows in (("removed", removed), ("added", added)):
+        for row in rows:
+            view = changed_view(view, table.schema, kind, row)
     other = copy(table)
     other.view = view
     return other
+
+
+def verdicts(validity: Validity) -> NDArray[np.bool_]:
+    """Return the verdict on each context of the record's space, by index."""
+    return np.concatenate([block.valid for block in blocks(validity)])
 
 
 class Known(Validity):

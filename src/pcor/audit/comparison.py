@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.audit.changed import Known, Row, changed_table
+from pcor.audit.changed import Known, changed_table, verdicts
 from pcor.audit.divergence import (
     Divergence,
     Numbers,
@@ -33,7 +33,7 @@ from pcor.audit.exact import PATH_LIMIT, exact_log_chances
 from pcor.audit.neighbours import Neighbour
 from pcor.context import pack
 from pcor.detectors import CountDetector
-from pcor.enumeration import ENUMERATION_LIMIT, blocks, check_size
+from pcor.enumeration import ENUMERATION_LIMIT, check_size
 from pcor.errors import NoValidContext, ParameterError, StartError, TooLarge
 from pcor.planning import Plan
 from pcor.release import check_start, explore
@@ -82,7 +82,7 @@ class Audited:
     @cached_property
     def valid(self) -> NDArray[np.bool_]:
         """The verdict on each context of the space, by index."""
-        return np.concatenate([block.valid for block in blocks(self.validity)])
+        return verdicts(self.validity)
 
     def valid_there(self, change: Neighbour) -> NDArray[np.bool_]:
         """The verdicts on the changed table."""
@@ -93,10 +93,7 @@ class Audited:
 
     def table_there(self, change: Neighbour) -> Table:
         """The changed table."""
-        row = [Row(change.places, change.value)]
-        if change.kind == "removed":
-            return changed_table(self.table, removed=row)
-        return changed_table(self.table, added=row)
+        return changed_table(self.table, **{change.kind: [change.row]})
 
     def totals(self, weights: Numbers) -> Numbers:
         """The summed weights of the cells that each context of the space covers, by index."""
@@ -108,7 +105,7 @@ class Audited:
 
     def covering(self, indices: NDArray[np.uint64], change: Neighbour) -> NDArray[np.bool_]:
         """Which contexts cover the changed row."""
-        mask = Row(change.places, change.value).mask(self.table.schema)
+        mask = change.row.mask(self.table.schema)
         need = self.space.indices_of(pack([mask], self.table.schema.width))[0]
         covering: NDArray[np.bool_] = (indices & need) == need
         return covering
@@ -117,7 +114,7 @@ class Audited:
         """What the changed row adds to the utility of a context that covers it, or takes away."""
         utility = self.settled.utility
         chosen = utility.context if isinstance(utility, Overlap) else None
-        mask = Row(change.places, change.value).mask(self.table.schema)
+        mask = change.row.mask(self.table.schema)
         counts = chosen is None or mask & ~chosen.mask == 0
         return (1 if change.kind == "added" else -1) * counts
 

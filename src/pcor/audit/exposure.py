@@ -11,7 +11,7 @@ stated is computed, not sampled, and wrong by less than ``divergence.ERROR``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -24,7 +24,7 @@ from pcor.audit.neighbours import Neighbour, checked_metrics, insertions, remova
 from pcor.audit.report import Exposed, Exposure
 from pcor.context import pack
 from pcor.detectors import CountDetector
-from pcor.enumeration import ENUMERATION_LIMIT
+from pcor.enumeration import ENUMERATION_LIMIT, Progress
 from pcor.errors import ParameterError, TooLarge
 from pcor.planning import plan
 from pcor.schema import Schema, Value
@@ -34,8 +34,6 @@ from pcor.table import Table
 _MOST_SCORES = 1 << 27
 
 _QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
-
-Progress = Callable[[int, int], None]
 
 
 def exposure(

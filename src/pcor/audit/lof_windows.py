@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from pcor.audit.cubes import Cubes, Indices
 from pcor.detectors import LOF
+from pcor.enumeration import Progress
 from pcor.parallel import one_by_one
 from pcor.validity import Validity
 
@@ -31,8 +32,6 @@ _MOST_NEIGHBOURS = 100
 
 # The free values a row needs are half a word, and an index of that many bits is never enumerated.
 _MOST_FREE = 31
-
-Progress = Callable[[int, int], None]
 
 
 class Change(NamedTuple):

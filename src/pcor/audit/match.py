@@ -17,7 +17,7 @@ each step also adds delta, which the steps after it multiply by exp(epsilon) eac
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
@@ -26,10 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.accounting import exact
-from pcor.audit.changed import Row, changed_table
-from pcor.context import Space
+from pcor.audit.changed import Row, changed_table, verdicts
 from pcor.detectors import Detector, get_detector
-from pcor.enumeration import ENUMERATION_LIMIT, blocks, check_size
+from pcor.enumeration import ENUMERATION_LIMIT, Progress, check_size
 from pcor.errors import ParameterError, UnknownName, check_whole, plain
 from pcor.promise import Promise
 from pcor.table import Table
@@ -43,7 +42,6 @@ KINDS = ("removed", "added")
 # Contexts judged in one go.
 _AT_ONCE = 1 << 16
 
-Progress = Callable[[int, int], None]
 Verdicts = NDArray[np.bool_]
 
 
@@ -159,11 +157,11 @@ def coe_match(
         check_whole("changes", number)
     found = table.record(record)
     check_size(found.space.size, limit)
-    rows = _Rows(table, Row(_places(table, found.space), found.value))
+    rows = _Rows(table, Row.of(table.schema, found.space.fixed, found.value))
     if kind == "removed" and max(changes, default=0) > rows.others:
         raise ParameterError("changes: the table has not so many rows beside the record")
     rule = get_detector(detector)
-    before = _verdicts(Validity(table, found, rule))
+    before = verdicts(Validity(table, found, rule))
     numbers = np.random.default_rng(seed)
     matches = []
     for done, count in enumerate(changes):
@@ -216,17 +214,6 @@ class _Rows:
         ]
 
 
-def _places(table: Table, space: Space) -> tuple[int, ...]:
-    """Return the record's own values as places in their domains."""
-    schema = table.schema
-    own = [position for position in range(schema.width) if space.fixed >> position & 1]
-    return tuple(p - offset for p, offset in zip(own, schema.offsets, strict=True))
-
-
-def _verdicts(validity: Validity) -> Verdicts:
-    return np.concatenate([block.valid for block in blocks(validity)])
-
-
 def _after(before: Verdicts, validity: Validity, changed: Sequence[Row]) -> Verdicts:
     """Return the verdicts on the changed table.
 
@@ -241,7 +228,7 @@ def _after(before: Verdicts, validity: Validity, changed: Sequence[Row]) -> Verd
     needs = space.indices_of(words).astype(np.int64)
     touched = all_totals(needs, np.ones(len(needs), dtype=np.int64), len(space.free)) > 0
     if 3 * np.count_nonzero(touched) > len(touched):
-        return _verdicts(validity)
+        return verdicts(validity)
     after = before.copy()
     indices = np.flatnonzero(touched).astype(np.uint64)
     for first in range(0, len(indices), _AT_ONCE):

@@ -12,20 +12,20 @@ has a faster way to the same answers (``pcor.audit.lof_windows``).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pcor.audit import lof_windows
+from pcor.audit.changed import Row, changed_view, verdicts
 from pcor.audit.cubes import Cubes, Indices
-from pcor.context import pack
-from pcor.enumeration import blocks
+from pcor.enumeration import Progress
 from pcor.errors import ParameterError, TooLarge, counted, others_code
 from pcor.sources.encoding import LARGEST_METRIC
+from pcor.table import Record
 from pcor.validity import Validity
 from pcor.view import View
 
@@ -33,8 +33,6 @@ from pcor.view import View
 # minute or two, without one each verdict is a call of Python.
 VERDICT_LIMIT = 1 << 26
 SLOW_VERDICT_LIMIT = 1 << 20
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,6 +59,11 @@ class Neighbour:
         return "<Neighbour: PRIVATE, for the owner only>"
 
     @property
+    def row(self) -> Row:
+        """The row that is removed or added."""
+        return Row(self.places, self.value)
+
+    @property
     def lost(self) -> Indices:
         """The contexts that were valid and no longer are: rising indices in the record's Space.
 
@@ -72,13 +75,6 @@ class Neighbour:
     def gained(self) -> Indices:
         """The contexts that were not valid and now are: rising indices in the record's Space."""
         return self.gained_cubes.indices()
-
-
-class Row(NamedTuple):
-    """What all rows that are alike have in common: attribute values as bits, and the metric."""
-
-    mask: int
-    value: float
 
 
 def removals(
@@ -99,11 +95,11 @@ def removals(
     wanted = None if rows is None else _named(validity, rows)
     if lof_windows.applies(validity):
         _check_verdicts(validity, "removed", [], limit)
-        masks = _masks(validity.table.view)
+        places = _cell_places(validity)
         return [
-            _neighbour(validity, "removed", Row(masks[cell], value), change.lost, change.gained)
+            _neighbour(validity, "removed", Row(places[cell], value), change.lost, change.gained)
             for cell, value, change in lof_windows.removal_changes(validity, progress)
-            if wanted is None or (masks[cell], value) in wanted
+            if wanted is None or (places[cell], value) in wanted
         ]
     found = [row for row in _removable(validity) if wanted is None or row in wanted]
     return _judged_again(validity, "removed", found, limit, progress)
@@ -128,18 +124,19 @@ def insertions(
         progress: called with (parts done, parts in all) now and then.
     """
     metrics = checked_metrics(values, "values")
-    cells = _every_cell(validity)
+    domains = [range(len(attribute.values)) for attribute in validity.table.schema.attributes]
+    cells = list(product(*domains))
     if not lof_windows.applies(validity):
-        found = [Row(mask, metric) for metric in metrics for mask in cells]
+        found = [Row(places, metric) for metric in metrics for places in cells]
         return _judged_again(validity, "added", found, limit, progress)
     _check_verdicts(validity, "added", [0] * len(metrics), limit)
     changed = []
     for number, lost, gained in lof_windows.insertion_changes(validity, metrics, progress):
-        for mask in cells:
-            need = _need(validity, mask)
+        for row in (Row(places, metrics[number]) for places in cells):
+            need = _need(validity, row)
             sets = lost.with_bits(need), gained.with_bits(need)
             if any(len(cubes.bases) for cubes in sets):
-                changed.append(_neighbour(validity, "added", Row(mask, metrics[number]), *sets))
+                changed.append(_neighbour(validity, "added", row, *sets))
     return changed
 
 
@@ -157,39 +154,23 @@ def checked_metrics(values: Sequence[float], what: str) -> list[float]:
 
 
 def _neighbour(validity: Validity, kind: str, row: Row, lost: Cubes, gained: Cubes) -> Neighbour:
-    positions = _positions(row.mask)
-    offsets = validity.table.schema.offsets
-    places = tuple(p - o for p, o in zip(positions, offsets, strict=True))
     rows = _alike(validity, row) if kind == "removed" else 1
-    return Neighbour(kind, places, row.value, rows, lost, gained)
+    return Neighbour(kind, row.places, row.value, rows, lost, gained)
 
 
 # -- which rows -----------------------------------------------------------------------------------
 
 
-def _positions(mask: int) -> list[int]:
-    return [position for position in range(mask.bit_length()) if mask >> position & 1]
-
-
-def _masks(view: View) -> list[int]:
-    """Return the attribute values of each cell as bits."""
-    return [int.from_bytes(row.tobytes(), "little") for row in view.cell_needs.astype("<u8")]
-
-
-def _every_cell(validity: Validity) -> list[int]:
-    """Return every combination of attribute values as bits."""
-    schema = validity.table.schema
-    domains = [
-        range(offset, offset + len(attribute.values))
-        for attribute, offset in zip(schema.attributes, schema.offsets, strict=True)
-    ]
-    return [sum(1 << position for position in cell) for cell in product(*domains)]
+def _cell_places(validity: Validity) -> list[tuple[int, ...]]:
+    """Return the attribute values of each cell as places in their domains."""
+    table = validity.table
+    return list(map(tuple, (table.view.cell_places - np.array(table.schema.offsets)).tolist()))
 
 
 def _named(validity: Validity, rows: Iterable[int | str]) -> set[Row]:
     """Return what the rows with these keys are like; V's own key names nobody."""
     records = [validity.table.record(key) for key in rows]
-    return {Row(r.space.fixed, r.value) for r in records if r.key != validity.record.key}
+    return {_row_of(validity, r) for r in records if r.key != validity.record.key}
 
 
 def _removable(validity: Validity) -> list[Row]:
@@ -199,23 +180,25 @@ def _removable(validity: Validity) -> list[Row]:
     is seen in no context.
     """
     view = _in_reach(validity)
-    masks = _masks(validity.table.view)
+    places = _cell_places(validity)
     order = np.lexsort((view.pair_cells, view.values))
     pairs = zip(view.pair_cells[order].tolist(), view.values[order].tolist(), strict=True)
-    listed = list(dict.fromkeys(Row(masks[cell], value) for cell, value in pairs))
-    return [row for row in listed if row != _own(validity) or _alike(validity, row)]
+    listed = list(dict.fromkeys(Row(places[cell], value) for cell, value in pairs))
+    own = _row_of(validity, validity.record)
+    return [row for row in listed if row != own or _alike(validity, row)]
 
 
-def _own(validity: Validity) -> Row:
-    return Row(validity.record.space.fixed, validity.record.value)
+def _row_of(validity: Validity, record: Record) -> Row:
+    return Row.of(validity.table.schema, record.space.fixed, record.value)
 
 
 def _alike(validity: Validity, row: Row) -> int:
     """Return how many rows other than V are like this one."""
-    view = validity.table.view
+    view, schema = validity.table.view, validity.table.schema
     pairs = slice(view.place(row.value), int(np.searchsorted(view.values, row.value, side="right")))
-    same = (view.needs[pairs] == validity.table.words([row.mask])[0]).all(axis=1)
-    return int(view.counts[pairs][same].sum()) - (row == _own(validity))
+    same = (view.needs[pairs] == validity.table.words([row.mask(schema)])[0]).all(axis=1)
+    own = row == _row_of(validity, validity.record)
+    return int(view.counts[pairs][same].sum()) - own
 
 
 # -- any detector ---------------------------------------------------------------------------------
@@ -225,14 +208,14 @@ def _judged_again(
     validity: Validity, kind: str, found: list[Row], limit: int | None, progress: Progress | None
 ) -> list[Neighbour]:
     """Try each row, and judge the contexts that cover it again."""
-    needs = [_need(validity, row.mask) for row in found]
+    needs = [_need(validity, row) for row in found]
     _check_verdicts(validity, kind, needs, limit)
-    before = np.concatenate([block.valid for block in blocks(validity)])
+    before = verdicts(validity)
     view = _in_reach(validity, spare=1)
     changed = []
     for done, (row, need) in enumerate(zip(found, needs, strict=True)):
         indices = Cubes.covering(need, len(before)).indices()
-        now = _verdicts(validity, _changed_view(view, kind, row, validity), indices)
+        now = _verdicts(validity, changed_view(view, validity.table.schema, kind, row), indices)
         was = before[indices]
         lost, gained = indices[was & ~now], indices[now & ~was]
         if len(lost) or len(gained):
@@ -242,9 +225,9 @@ def _judged_again(
     return changed
 
 
-def _need(validity: Validity, mask: int) -> int:
-    """Return which free values a context needs to cover a cell, as the bits of an index."""
-    free = validity.record.space.free
+def _need(validity: Validity, row: Row) -> int:
+    """Return which free values a context needs to cover a row, as the bits of an index."""
+    mask, free = row.mask(validity.table.schema), validity.record.space.free
     return sum(1 << place for place, position in enumerate(free) if mask >> position & 1)
 
 
@@ -271,14 +254,6 @@ def _in_reach(validity: Validity, spare: int = 0) -> View:
     if detector.reach is None or detector.min_population > detector.reach:
         return whole
     return whole.nearest(validity.record.value, detector.reach + spare)
-
-
-def _changed_view(view: View, kind: str, row: Row, validity: Validity) -> View:
-    """Return the view with one row less or more."""
-    needs = pack([row.mask], validity.table.schema.width)[0]
-    if kind == "removed":
-        return view.without_row(needs, row.value)
-    return view.with_row(needs, np.array(_positions(row.mask)), row.value)
 
 
 def _verdicts(validity: Validity, view: View, indices: Indices) -> NDArray[np.bool_]:

@@ -90,7 +90,7 @@ class Chances:
     def _covers(self, change: Neighbour) -> NDArray[np.bool_]:
         """Return which contexts cover the removed row."""
         space, schema = self._validity.record.space, self._validity.table.schema
-        mask = sum(1 << (o + p) for o, p in zip(schema.offsets, change.places, strict=True))
+        mask = change.row.mask(schema)
         need = sum(1 << place for place, position in enumerate(space.free) if mask >> position & 1)
         covers: NDArray[np.bool_] = np.arange(space.size) & need == need
         return covers

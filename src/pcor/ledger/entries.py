@@ -74,6 +74,10 @@ class Entry:
         """Return the entry for an export; its body is spelled out."""
         return asdict(self) | {"body": self.content}
 
+    def to_line(self) -> str:
+        """Return the entry as a line of an export."""
+        return json.dumps(self.to_dict(), ensure_ascii=False) + "\n"
+
 
 @dataclass(frozen=True)
 class Head:

@@ -8,7 +8,6 @@ charge, and what was answered once is never drawn again (docs/proofs/ledger.md).
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -299,7 +298,7 @@ class Ledger:
             return written
         count = 0
         for entry in self.entries():
-            target.write(json.dumps(entry.to_dict(), ensure_ascii=False) + "\n")
+            target.write(entry.to_line())
             count += 1
         return count
 

@@ -34,31 +34,34 @@ def open_tables(database: Database, *, create: bool) -> None:
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
         found = version_of(connection)  # another process may have been faster
         if found != VERSION:
-            _upgrade(connection, found)
+            upgrade(connection, found, VERSION, what="ledger", module=__file__)
 
 
-def version_of(connection: Connection) -> str | None:
-    """Return the version of the tables, or ``None`` where there are none."""
-    if not inspect(connection).has_table(VERSION_TABLE):
+def version_of(connection: Connection, table: str = VERSION_TABLE) -> str | None:
+    """Return the version of the ledger's tables, or of others; ``None`` where there are none."""
+    if not inspect(connection).has_table(table):
         return None
-    found = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}"))  # noqa: S608
+    found = connection.execute(text(f"SELECT version_num FROM {table}"))  # noqa: S608
     return found.scalar_one_or_none()
 
 
-def _upgrade(connection: Connection, found: str | None) -> None:
-    from alembic import command  # takes a while to import; only a new or old ledger needs it
+def upgrade(
+    connection: Connection, found: str | None, newest: str, *, what: str, module: str
+) -> None:
+    """Run the migrations beside a module, from the version that was found to the newest."""
+    from alembic import command  # takes a while to import; only new or old tables need it
     from alembic.config import Config
     from alembic.script import ScriptDirectory
 
     config = Config()
-    place = Path(__file__).with_name("migrations")
+    place = Path(module).with_name("migrations")
     config.set_main_option("script_location", str(place).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
     known = {step.revision for step in ScriptDirectory.from_config(config).walk_revisions()}
     if found is not None and found not in known:
         raise LedgerError(
-            f"this ledger has tables of version {found!r}, which this pcor does not know; it knows "
-            f"up to {VERSION!r}. Use a newer pcor"
+            f"this {what} has tables of version {found!r}, which this pcor does not know; it knows "
+            f"up to {newest!r}. Use a newer pcor"
         )
     command.upgrade(config, "head")

@@ -222,9 +222,8 @@ def look_again(service: Service, job: Job) -> dict[str, str]:
 
 def seconds_to_look(service: Service, job: Job) -> float:
     """Return in how many seconds it is worth looking."""
-    settings, now = service.settings, service.now()
-    delay, tick = round(settings.delay * 1000), max(1, round(settings.tick * 1000))
-    return (next_moment(job.begun, now, delay=delay, tick=tick) - now) / 1000
+    now = service.now()
+    return (next_moment(job.begun, now, **service.settings.moments) - now) / 1000
 
 
 def see(service: Service, key: Key, name: str) -> tuple[Job, Mapping[str, Any] | None]:

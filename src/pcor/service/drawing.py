@@ -102,12 +102,7 @@ class Drawer:
 
     def show(self, job: Job) -> None:
         """Let a stored answer be seen at the next moment that is allowed."""
-        moment = moment_for(
-            job.begun,
-            self._clock(),
-            delay=round(self._settings.delay * 1000),
-            tick=max(1, round(self._settings.tick * 1000)),
-        )
+        moment = moment_for(job.begun, self._clock(), **self._settings.moments)
         with self._ledger.database.writing() as connection:
             show_job(connection, job, moment)
 

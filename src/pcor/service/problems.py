@@ -112,12 +112,11 @@ def unknown(what: str) -> Problem:
 
 
 def install(app: FastAPI) -> None:
-    """Let every failure of a route be said as a problem."""
+    """Let every expected failure of a route be said as a problem; ``limits.Gate`` says others."""
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(PcorError, _on_pcor_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)
-    app.add_exception_handler(Exception, _on_anything)
 
 
 def internal(error: BaseException) -> Problem:
@@ -164,7 +163,3 @@ async def _on_http(_: Request, error: Exception) -> JSONResponse:
     return Problem(
         error.status_code, kind, f"{phrase}.", headers=dict(error.headers or {})
     ).response()
-
-
-async def _on_anything(_: Request, error: Exception) -> JSONResponse:
-    return internal(error).response()

@@ -6,8 +6,6 @@ and so can depend on rows; that is why analysts have no part in it.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -47,13 +45,8 @@ def list_entries(
 )
 def export_entries(request: Request, key: Reader) -> StreamingResponse:  # noqa: ARG001 (who may)
     """Return the whole ledger as JSON lines."""
-    ledger = of(request).ledger
-
-    def lines() -> Iterator[str]:
-        for entry in ledger.entries():
-            yield json.dumps(entry.to_dict(), ensure_ascii=False) + "\n"
-
-    return StreamingResponse(lines(), media_type=_LINES)
+    lines = (entry.to_line() for entry in of(request).ledger.entries())
+    return StreamingResponse(lines, media_type=_LINES)
 
 
 @router.get("/ledger/verification")

@@ -58,6 +58,11 @@ class Settings:
         if not self.data.is_dir():
             raise ParameterError(f"the data folder {str(self.data)!r} does not exist; make it")
 
+    @property
+    def moments(self) -> dict[str, int]:
+        """The delay and the tick in milliseconds, for ``tick``."""
+        return {"delay": round(self.delay * 1000), "tick": max(1, round(self.tick * 1000))}
+
     def to_json(self) -> str:
         """Return the settings for another process."""
         return json.dumps(asdict(self) | {"data": str(self.data)})

@@ -30,10 +30,7 @@ def moment_for(asked: int, ready: int, *, delay: int, tick: int) -> int:
     >>> [moment_for(10_300, ready, delay=2000, tick=1000) for ready in (10_301, 12_900, 13_100)]
     [13000, 13000, 15000]
     """
-    wait = delay
-    while rounded_up(asked + wait, tick) < ready + MARGIN:
-        wait *= 2
-    return rounded_up(asked + wait, tick)
+    return next_moment(asked, ready + MARGIN - 1, delay=delay, tick=tick)
 
 
 def next_moment(asked: int, now: int, *, delay: int, tick: int) -> int:
