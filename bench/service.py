@@ -29,7 +29,7 @@ from pcor.ledger import Ledger
 from pcor.service.running import ANALYST, DEMO, prepare_demo
 from pcor.service.settings import Settings
 
-EPSILON = "0.05"
+EPSILON = "0.1"  # the smallest preset of the demo
 
 
 class Caller:

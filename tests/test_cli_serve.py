@@ -16,11 +16,37 @@ from typer.testing import CliRunner
 from pcor.cli import app
 from pcor.client import Client
 from pcor.demo import PLANTED
+from pcor.service import running
 from pcor.service.keys import find_key
 from pcor.service.service import Service
-from pcor.service.settings import Settings
+from pcor.service.settings import ENVIRONMENT, Settings
 
 RUN = CliRunner()
+
+
+def test_several_processes_share_a_socket_that_sends_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel would hold back the last part of an answer for 40 ms."""
+    shared: list[socket.socket] = []
+
+    class Supervisor:
+        def __init__(self, _: object, sockets: list[socket.socket]) -> None:
+            shared.extend(sockets)
+
+        def run(self) -> None:
+            pass
+
+    monkeypatch.setattr(running, "Multiprocess", Supervisor)
+    monkeypatch.setenv(ENVIRONMENT, "")
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        settings = Settings(str(tmp_path / "books.db"), tmp_path)
+        running.serve(settings, host="127.0.0.1", port=0, workers=2)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    with shared[0] as listening:
+        assert listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_init_prints_a_key_that_is_an_owners(tmp_path: Path) -> None:
