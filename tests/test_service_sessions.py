@@ -7,20 +7,23 @@ from pathlib import Path
 from typing import Annotated
 
 import pytest
-from fastapi import APIRouter, FastAPI, Form, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 
 from pcor.service import sessions
+from pcor.service.page.door import read_form
 from pcor.service.service import of
 from tests.service_world import ANALYST, World, world
+
+Fields = Annotated[dict[str, str], Depends(read_form)]
 
 router = APIRouter()
 
 
 @router.post("/in")
-def sign_in(request: Request, response: Response, key: Annotated[str, Form()]) -> str:
+def sign_in(request: Request, response: Response, form: Fields) -> str:
     sessions.check_origin(request)
     before = request.cookies.get(sessions.COOKIE)
-    return sessions.sign_in(of(request), response, key, before).name
+    return sessions.sign_in(of(request), response, form["key"], before).name
 
 
 @router.get("/who")
@@ -30,8 +33,8 @@ def who(request: Request) -> list[str | None]:
 
 
 @router.post("/act")
-def act(request: Request, token: Annotated[str, Form()] = "") -> str:
-    sessions.check_form(request, token)
+def act(request: Request, form: Fields) -> str:
+    sessions.check_form(request, form.get("token", ""))
     return "done"
 
 
