@@ -29,7 +29,7 @@ demo: $(VENV)/ready
 
 test: lint types
 	@echo "== tests on $(JOBS) cores (a few minutes; tests that need a missing part say so)"
-	@$(BIN)/python -m pytest --numprocesses $(JOBS)
+	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile
 
 lint: $(VENV)/ready
 	@echo "== lint"

@@ -446,6 +446,7 @@ def test_the_export_is_the_whole_ledger(place: World) -> None:
 
 
 def test_metrics_count_and_time_nothing(place: World) -> None:
+    place.wait(place.ask(call="counted").json()["id"])
     text = place.send("auditor", "GET", "/v1/metrics").text
     assert 'pcor_ledger_entries_total{kind="charge"}' in text
     assert not any(word in text for word in ("seconds", "duration", "latency", "bucket"))

@@ -26,6 +26,8 @@ from pcor.schema import Schema
 
 # Answers that may be different a little later.
 _PASSING = frozenset({429, 502, 503, 504})
+# How long a question that costs nothing is repeated while nobody answers, in seconds.
+_LOOKING = 10.0
 _LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -145,7 +147,7 @@ class Client:
         """Return what this key can still spend."""
         return Fraction(self._send("GET", f"/v1/datasets/{quote(dataset, safe='')}/budget")["left"])
 
-    def history(self, limit: int = 100) -> list[dict[str, Any]]:
+    def history(self, *, limit: int = 100) -> list[dict[str, Any]]:
         """Return what was asked with this key, the newest first."""
         found: list[dict[str, Any]] = self._send("GET", f"/v1/releases?limit={limit:d}")["releases"]
         return found
@@ -182,7 +184,8 @@ class Client:
         until: float | None = None,
     ) -> dict[str, Any]:
         """Send a request, again and again while what hinders it may pass."""
-        until = time.monotonic() + self._patience if until is None else until
+        if until is None:  # nothing is paid for: say soon that nobody answers
+            until = time.monotonic() + min(self._patience, _LOOKING)
         wait = 0.1
         while True:
             try:
