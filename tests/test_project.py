@@ -20,6 +20,7 @@ SOURCE = ROOT / "src" / "pcor"
 LAYERS: list[set[str]] = [
     {"errors"},
     {"writing"},
+    {"pictures"},
     {"schema"},
     {"context"},
     {"promise", "drawing"},

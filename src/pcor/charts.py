@@ -7,21 +7,16 @@ are drawn by vl-convert, and HTML holds its own JavaScript.
 
 from __future__ import annotations
 
-import html
-import io
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import altair as alt
-import vl_convert  # noqa: F401 (altair draws by it; where it is missing, say so before the work)
 
+from pcor.pictures import save_picture
 from pcor.promise import OWNER_ONLY
 from pcor.tradeoff import INTERVAL, Point
-from pcor.writing import check_target, write_whole
-
-ENDINGS = (".png", ".svg", ".html")
 
 TITLE = "Utility and validity against epsilon"
 UTILITY = "Utility: population over that of the largest valid context"
@@ -80,18 +75,7 @@ def tradeoff_chart(points: Sequence[Point], note: str = OWNER_ONLY) -> alt.HConc
 
 def save_chart(chart: alt.HConcatChart, path: str | Path) -> None:
     """Write a chart as .png, .svg or .html, whole or not at all."""
-    check_target(Path(path), ENDINGS, "the chart")
-
-    def write(part: Path) -> None:
-        match part.suffix.lower():
-            case ".png":
-                chart.save(part, format="png", scale_factor=2)
-            case ".svg":
-                part.write_text(_drawing(chart), encoding="utf-8")
-            case _:
-                part.write_text(_page(chart), encoding="utf-8")
-
-    write_whole(path, write)
+    save_picture(chart, path, TITLE)
 
 
 def _base(points: Sequence[Point], lines: list[str]) -> alt.Chart:
@@ -138,23 +122,3 @@ def _heading(text: str) -> alt.TitleParams:
 
 def _number(name: str) -> alt.Tooltip:
     return alt.Tooltip(f"{name}:Q", format=".3f")
-
-
-def _drawing(chart: alt.HConcatChart) -> str:
-    """Return the chart as SVG that says to a screen reader what it shows."""
-    text = io.StringIO()
-    chart.save(text, format="svg")
-    said = html.escape(str(chart.description))
-    return text.getvalue().replace("<svg ", f'<svg role="img" aria-label="{said}" ', 1)
-
-
-def _page(chart: alt.HConcatChart) -> str:
-    """Return a page that loads nothing and sends nothing.
-
-    The menu item that opens a chart in the public Vega editor would hand over its points.
-    """
-    menu = {"export": True, "source": False, "compiled": False, "editor": False}
-    page: str = chart.to_html(inline=True, embed_options={"actions": menu})
-    return page.replace("<html>", '<html lang="en">', 1).replace(
-        "<head>", f"<head>\n  <title>PCOR: {TITLE}</title>", 1
-    )

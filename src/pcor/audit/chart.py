@@ -7,21 +7,17 @@ JavaScript and sends nothing anywhere.
 
 from __future__ import annotations
 
-import html
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import altair as alt
-import vl_convert  # noqa: F401 (altair draws by it; where it is missing, say so before the work)
 
 from pcor.audit.divergence import ERROR
 from pcor.audit.report import NOTICEABLE, Exposure
+from pcor.pictures import save_picture
 from pcor.promise import OWNER_ONLY
-from pcor.writing import check_target, write_whole
 
-ENDINGS = (".png", ".svg", ".html")
 TITLE = "Who a release would expose"
 DELTA = "delta (logarithmic): 1 where the answer gives somebody away for certain"
 
@@ -69,18 +65,7 @@ def exposure_chart(found: Sequence[Exposure]) -> alt.LayerChart:
 
 def save_exposure_chart(chart: alt.LayerChart, path: str | Path) -> None:
     """Write a chart as .png, .svg or .html, whole or not at all."""
-    check_target(Path(path), ENDINGS, "the chart")
-
-    def write(part: Path) -> None:
-        match part.suffix.lower():
-            case ".png":
-                chart.save(part, format="png", scale_factor=2)
-            case ".svg":
-                part.write_text(_drawing(chart), encoding="utf-8")
-            case _:
-                part.write_text(_page(chart), encoding="utf-8")
-
-    write_whole(path, write)
+    save_picture(chart, path, TITLE)
 
 
 def _marks(found: Exposure) -> list[dict[str, Any]]:
@@ -128,20 +113,3 @@ def _encoding(records: list[str]) -> dict[str, Any]:
             alt.Tooltip("delta:Q", format=".3g"),
         ],
     }
-
-
-def _drawing(chart: alt.LayerChart) -> str:
-    """Return the chart as SVG that says to a screen reader what it shows."""
-    text = io.StringIO()
-    chart.save(text, format="svg")
-    said = html.escape(str(chart.description))
-    return text.getvalue().replace("<svg ", f'<svg role="img" aria-label="{said}" ', 1)
-
-
-def _page(chart: alt.LayerChart) -> str:
-    """Return a page that loads nothing; no menu item hands its marks to the public Vega editor."""
-    menu = {"export": True, "source": False, "compiled": False, "editor": False}
-    page: str = chart.to_html(inline=True, embed_options={"actions": menu})
-    return page.replace("<html>", '<html lang="en">', 1).replace(
-        "<head>", f"<head>\n  <title>PCOR: {TITLE}</title>", 1
-    )
