@@ -153,7 +153,7 @@ class Ledger:
         """Release one context, paid from the ledger; the same request again is free.
 
         Privacy: that of ``pcor.release``. All answers of a dataset together are bounded by its
-        budget, as docs/ledger.md says.
+        budget, as docs/how-to/ledger.md says.
 
         Args:
             table: the rows.

@@ -5,7 +5,7 @@ moments T + delay, T + 2 delay, T + 4 delay, ..., each rounded up to a multiple 
 them are known before anything is drawn. An answer is shown at the first of them that comes after
 it was stored. So whoever watches learns which of these moments it was, and nothing finer: nothing
 at all where every search ends within the delay, and about log2(time / delay) possible outcomes
-where one does not. docs/service.md says what remains.
+where one does not. docs/how-to/service.md says what remains.
 """
 
 from __future__ import annotations
