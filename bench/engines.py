@@ -16,6 +16,7 @@ Generated files are removed afterwards. Two cores are assumed; more only help.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import resource
@@ -30,9 +31,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyarrow import parquet
 
 import pcor
+from pcor.detectors import get_detector
+from pcor.validity import Validity
+
+Listed = tuple[NDArray[np.uint64], NDArray[np.int64]]
 
 GROUPS = "region, product, channel, year"
 SCHEMA = pcor.Schema(
@@ -144,6 +150,26 @@ def spark(folder: Path, rounds: int = 5) -> dict[str, Any]:
     return {"group by and release": taken, "ratio": ours / usual}
 
 
+def coe(table: pcor.Table, key: int, detector: str, seen: dict[bytes, Listed]) -> Listed:
+    """Return COE as masks and populations.
+
+    A kernel is a function of what was read from the engine: where two engines gave it the same
+    bytes it need not run twice. Grubbs may read whole populations later, so it always runs.
+    """
+    validity = Validity(table, table.record(key), get_detector(detector))
+    names = ("needs", "values", "counts", "cell_needs", "cell_counts", "cell_sums", "cell_squares")
+    read = [getattr(validity.view, name) for name in names] + [validity.cell_moments]
+    digest = hashlib.sha256(np.float64(validity.view.centre).tobytes())
+    for array in read:
+        digest.update(f"{array.dtype}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    known = seen.get(digest.digest()) if not detector.startswith("grubbs") else None
+    if known is None:
+        found = pcor.matching_contexts(table, key, detector)
+        known = seen[digest.digest()] = found.masks, found.populations
+    return known
+
+
 def same(pairs: int) -> dict[str, Any]:
     """Count the pairs whose COE is not the same in some engine."""
     from tests.engines import LOCAL, SERVERS
@@ -166,11 +192,11 @@ def same(pairs: int) -> dict[str, Any]:
             for pair in range(place, pairs, len(names)):
                 far = (order[-500:], order[:500], order)[pair // 3 % 3]
                 key, detector = int(numbers.choice(far)), detectors[pair // 3 % len(detectors)]
-                expected = pcor.matching_contexts(memory, key, detector)
+                seen: dict[bytes, Listed] = {}
+                expected = coe(memory, key, detector, seen)
                 for engine, table in tables.items():
-                    found = pcor.matching_contexts(table, key, detector)
-                    alike = np.array_equal(found.masks, expected.masks)
-                    alike &= np.array_equal(found.populations, expected.populations)
+                    found = coe(table, key, detector, seen)
+                    alike = all(map(np.array_equal, found, expected))
                     if not alike:
                         print(f"different: {name}, {engine}, {detector}", file=sys.stderr)
                     different += not alike
