@@ -5,13 +5,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: help demo test lint types bench clean
+.PHONY: help demo test lint types docs reference package bench clean
 
 help:
 	@echo "make demo    set up, then release one context on synthetic data"
 	@echo "make test    set up, then run lint, type checks and all tests"
 	@echo "make lint    ruff (style and errors) and formatting"
 	@echo "make types   mypy, strict"
+	@echo "make docs    the documentation, in build/site (make reference: its generated pages)"
+	@echo "make package build the wheel, install it in an empty environment, release there, measure"
 	@echo "make bench   speed against the naive way, measured in one run"
 	@echo "make clean   remove the environment and caches"
 
@@ -29,7 +31,7 @@ demo: $(VENV)/ready
 
 test: lint types
 	@echo "== tests on $(JOBS) cores (a few minutes; tests that need a missing part say so)"
-	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile
+	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup
 
 lint: $(VENV)/ready
 	@echo "== lint"
@@ -39,6 +41,21 @@ lint: $(VENV)/ready
 types: $(VENV)/ready
 	@echo "== types"
 	@$(BIN)/mypy
+
+docs: $(VENV)/ready
+	@echo "== docs: is the reference up to date?"
+	@$(BIN)/python -m tools.reference --check
+	@echo "== docs: the site, in build/site"
+	@$(BIN)/zensical build --clean --strict
+	@echo "open build/site/index.html"
+
+reference: $(VENV)/ready
+	@echo "== reference: docs/reference from the code"
+	@$(BIN)/python -m tools.reference
+
+package: $(VENV)/ready
+	@echo "== package: wheel and source archive in dist/, tried in an empty environment (a few minutes)"
+	@$(BIN)/python -m tools.packaging
 
 bench: $(VENV)/ready
 	@echo "== bench: ratios against the naive way, measured in this run"

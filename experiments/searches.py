@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from bench.__main__ import random_outliers
 from pyarrow import parquet
 
 import pcor
+from bench.__main__ import random_outliers
 from experiments.split import largest
 from experiments.widest_first import refit
 from pcor.planning import plan

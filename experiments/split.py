@@ -16,9 +16,9 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 import numpy as np
-from bench.__main__ import demo, random_outliers
 
 import pcor
+from bench.__main__ import demo, random_outliers
 from pcor.best_first import BestFirst
 from pcor.planning import plan
 from pcor.release import draw

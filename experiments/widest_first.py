@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from bench.__main__ import random_outliers, seconds
-from bench.naive import Naive
 from numpy.typing import NDArray
 from pyarrow import parquet
 
 import pcor
+from bench.__main__ import random_outliers, seconds
+from bench.naive import Naive
 from experiments.split import largest
 from pcor.context import Space
 from pcor.errors import NoValidContext

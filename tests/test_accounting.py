@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -13,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pcor
-from pcor.accounting import bill, exact
-from pcor.errors import BudgetExceeded, ParameterError, UnknownName, plain
+from pcor.accounting import Budget, bill, exact
+from pcor.errors import Amount, BudgetExceeded, ParameterError, UnknownName, plain
 from tests.neighbours import SCHEMA, every_search
 from tests.test_privacy import OnlyWithoutB
 
@@ -168,3 +169,21 @@ def test_nothing_can_be_put_back_into_a_budget_by_spending() -> None:
     with pytest.raises(ParameterError, match="must be positive"):
         budget.spend(Fraction(-5))
     assert budget.left == 1
+
+
+def test_an_amount_is_an_exact_fraction_that_is_shown_as_people_write_it() -> None:
+    left = Amount(14, 5)
+    assert (str(left), f"{left}", repr(left)) == ("2.8", "2.8", "Amount('2.8')")
+    assert str(Amount(1, 3)) == "1/3"
+    assert left == Fraction(14, 5)
+    assert pickle.loads(pickle.dumps(left)) == left  # noqa: S301 (our own bytes)
+
+
+def test_an_amount_that_is_spent_is_written_into_books_like_any_fraction() -> None:
+    assert type(exact(Amount("2.8"))) is Fraction
+    assert str(exact(Amount("2.8"))) == "14/5"
+
+
+def test_what_is_left_of_a_budget_is_an_amount() -> None:
+    assert str(Budget(3).left) == "3"
+    assert f"{Budget('0.3').left}" == "0.3"

@@ -199,7 +199,7 @@ def test_what_cannot_be_is_refused() -> None:
         coe_match(table, 0, LOF, repeats=0)
     with pytest.raises(ParameterError, match="seed must be a whole number"):
         coe_match(table, 0, LOF, seed=-1)
-    with pytest.raises(ParameterError, match="not so many rows"):
+    with pytest.raises(ParameterError, match="at most the number of rows beside the record"):
         coe_match(table, 0, LOF, changes=(15,))
     with pytest.raises(TooLarge, match="possible contexts"):
         coe_match(table, 0, LOF, limit=1 << (SCHEMA.free - 1))

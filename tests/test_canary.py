@@ -229,6 +229,10 @@ def everything_of(released: pcor.Release) -> dict[str, str]:
         "promise": f"{released.promise} {released.promise!r}",
         "plan": f"{released.plan} {released.plan!r}",
         "context": f"{released.context} {released.context!r} {released.context.where()}",
+        "notebook": "".join(
+            shown._repr_html_()
+            for shown in (released, released.context, released.plan, released.promise)
+        ),
         "fields": str([getattr(released, f.name) for f in dataclasses.fields(released)]),
     }
 

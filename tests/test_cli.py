@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -248,6 +249,11 @@ def test_init_drafts_a_schema_that_check_accepts_once_reviewed(files: Files) -> 
     assert check.out == f"{OWNER_ONLY}\nthe table fits the schema\n"
     assert f"{marks} lines of the schema are still marked REVIEW" in check.err
     request = ("--schema", out, "--record", OUTLIER, "--epsilon", 1, "--detector", GRUBBS)
+    draft = pcor_("release", files.table, *request)
+    assert (draft.code, draft.out) == (2, "")
+    assert "lines marked REVIEW were read off the data" in draft.err
+    assert "a release would refuse it" in pcor_("plan", files.table, *request).err
+    out.write_text(re.sub(r" *# REVIEW:.*", "", out.read_text(encoding="utf-8")), encoding="utf-8")
     assert pcor_("release", files.table, *request).code == 0
 
 
@@ -949,7 +955,7 @@ BAD = [
             *("--search", "random_walk", "--start", START),
         ),
         "start",
-        "the record is not an outlier in the start context ... leave start out",
+        "the record is not an outlier in the start context ... leave start (--start) out",
     ),
     Bad(
         "a start for a search without",
@@ -1131,7 +1137,8 @@ def test_bad_input_is_refused_in_a_sentence_and_as_json(files: Files, case: Bad)
     assert files.listing() == before
     if case.kind != "usage":
         assert plain.err.startswith("pcor: ")
-        assert plain.err.count("\n") == 1
+        assert plain.err.endswith(f"\n(more: pcor explain {case.kind})\n")
+        assert plain.err.count("\n") == 2
 
 
 def test_a_file_that_may_not_be_read_is_refused(
@@ -1232,7 +1239,8 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing(
     before = files.listing()
     ran = pcor_("release", *files.request, "--detector", GRUBBS, "--out", files.folder / "c.json")
     assert ran.code == 2
-    assert ran.err == f"pcor: cannot write '{files.folder / 'c.json'}'\n"
+    assert f"pcor: cannot write '{files.folder / 'c.json'}'; is the disk full" in ran.err
+    assert "12345" not in ran.err
     assert files.listing() == before
 
 
@@ -1305,7 +1313,7 @@ def test_the_installed_program_refuses_on_stderr_with_exit_2(files: Files) -> No
     ran = program("release", table, *files.request[1:], "--json", cwd=files.folder)
     assert ran.code == 2
     assert ran.json["kind"] == "domain"
-    assert ran.err == f"pcor: {ran.json['error']}\n"
+    assert ran.err == f"pcor: {ran.json['error']}\n(more: pcor explain domain)\n"
     assert "ZZ-CANARY" not in ran.out + ran.err
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -167,7 +168,12 @@ def test_the_first_line_says_owner_only_and_the_second_paragraph_is_the_verdict(
     assert found.exposed
     first, empty, verdict, *_ = ran.out.splitlines()
     assert (first, empty, verdict) == (OWNER_ONLY, "", found.verdict)
-    assert ran.err == ""
+
+
+def test_what_is_being_done_is_said_before_it_is_done_without_a_number(files: Files) -> None:
+    err = files.usual().err
+    assert re.fullmatch(r"auditing record \d+: judging its contexts again .*\.\.\.\n", err)
+    assert len(re.findall(r"\d+", err)) == 1
 
 
 def test_the_most_exposed_are_laid_out_and_marked_private(files: Files) -> None:
@@ -256,7 +262,7 @@ def test_a_chart_says_whose_it_is(files: Files, tmp_path: Path, ending: str) -> 
     out = tmp_path / f"audit.{ending}"
     ran = files.usual("--out", out)
     assert ran.code == 0
-    assert ran.err == f"{OWNER_ONLY} Written to {out}\n"
+    assert ran.err.endswith(f"\n{OWNER_ONLY} Written to {out}\n")
     if ending == "png":
         assert out.read_bytes().startswith(b"\x89PNG")
         return

@@ -41,6 +41,8 @@ def test_a_release_is_paid_from_the_ledger_and_repeated_for_free(files: Files, b
     assert first.code == 0, first.err
     again = release(files, books, "--json")
     assert again.json == first.json
+    assert first.err == "charged epsilon 0.5. Left for dataset 'pay': epsilon 0.5\n"
+    assert again.err == "answered before; free. Left for dataset 'pay': epsilon 0.5\n"
     assert (status(books)["spent_ocdp"], status(books)["left"]) == ("0.5", "0.5")
 
 
@@ -86,7 +88,28 @@ def test_a_seeded_run_is_not_paid_for(files: Files, books: str) -> None:
 def test_a_dataset_without_a_budget_is_named(files: Files, books: str) -> None:
     refused = release(files, books, "--dataset", "others")
     assert refused.code == 2
-    assert "no budget for dataset 'others'" in refused.err
+    assert "no budget for dataset 'others'; it has budgets for: pay." in refused.err
+
+
+def test_a_budget_under_another_name_than_the_schemas_is_hinted_at(
+    files: Files, tmp_path: Path
+) -> None:
+    books = str(tmp_path / "books.db")
+    assert pcor_("ledger", "budget", books, "salaries", "--epsilon", 1).code == 0
+    refused = release(files, books)
+    assert refused.code == 2
+    assert "no budget for dataset 'pay' (the name in the schema; --dataset names another)" in (
+        refused.err
+    )
+    assert "it has budgets for: salaries" in refused.err
+
+
+def test_an_answer_that_there_is_none_is_charged_and_says_so(files: Files, books: str) -> None:
+    words = ("--record", 3, "--detector", GRUBBS, "--ledger", books)
+    first, again = (pcor_("release", *files.request, *words) for _ in range(2))
+    assert (first.code, again.code) == (4, 4)
+    assert first.err.startswith("charged epsilon 0.5. Left for dataset 'pay': epsilon 0.5\n")
+    assert again.err.startswith("answered before; free. Left for dataset 'pay': epsilon 0.5\n")
 
 
 @pytest.mark.parametrize("command", ["show", "export", "verify", "upgrade"])

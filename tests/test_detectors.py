@@ -883,6 +883,24 @@ def test_a_registered_detector_without_its_settings_is_refused(name: str, senten
         get_detector(name)
 
 
+@dataclass(frozen=True)
+class Clumsy(Above):
+    """A detector that stumbles over its own settings."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        len(self.limit)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("no_registered_detectors")
+def test_what_a_detector_itself_fails_with_is_not_blamed_on_the_names_of_its_settings() -> None:
+    register_detector("clumsy", Clumsy)
+    with pytest.raises(ParameterError, match=r"cannot be made with them \(TypeError: object of"):
+        get_detector("clumsy:limit=3")
+    with pytest.raises(ParameterError, match="'clumsy' needs limit"):
+        get_detector("clumsy")
+
+
 # -- the contract of a detector -------------------------------------------------------------------
 
 

@@ -493,8 +493,15 @@ def test_files_of_two_kinds_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_pattern_that_finds_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="no such file"):
+    with pytest.raises(SourceError, match=r"no file matches the pattern '.*\*\.parquet'"):
         pcor.Table(str(tmp_path / "*.parquet"), SCHEMA)
+
+
+def test_a_file_that_is_not_there_is_named_whatever_reads_it(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"no such file: '.*gone\.parquet'"):
+        pcor.Table(tmp_path / "gone.parquet", SCHEMA, memory="1GiB")
+    with pytest.raises(SourceError, match=r"no such file: '.*gone\.db', for the SQLite database"):
+        pcor.Table(f"sqlite://{tmp_path / 'gone.db'}#claims", SCHEMA)
 
 
 @pytest.mark.parametrize("memory", ["lots", "1MiB", "-4GiB", ""])

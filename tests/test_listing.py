@@ -219,7 +219,7 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing(
         raise OSError(28, "No space left on device: secret 12345")
 
     monkeypatch.setattr(parquet.ParquetWriter, "write_table", full)
-    with pytest.raises(WriteError, match=r"cannot write '.*coe.parquet'$"):
+    with pytest.raises(WriteError, match=r"cannot write '.*coe.parquet'; is the disk full"):
         write_contexts(one_far_row(0, 3), 0, "grubbs", path=tmp_path / "coe.parquet")
     assert list(tmp_path.iterdir()) == []
 

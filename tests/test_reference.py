@@ -534,7 +534,7 @@ def test_a_full_disk_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         raise OSError(28, "No space left on device: secret 12345")
 
     monkeypatch.setattr(parquet, "write_table", full)
-    with pytest.raises(WriteError, match=r"cannot write '.*0.parquet'$"):
+    with pytest.raises(WriteError, match=r"cannot write '.*0.parquet'; is the disk full"):
         write_reference(people(), SMALL, path=tmp_path / "ref.parquet")
     assert list(tmp_path.iterdir()) == []
 

@@ -647,6 +647,33 @@ def test_garbage_is_not_csv(tmp_path: Path, content: bytes) -> None:
         Table(tmp_path / "rows.csv", PAY)
 
 
+@pytest.mark.parametrize(("mark", "name"), [(";", "semicolons"), ("\t", "tabs"), ("|", "bars")])
+def test_a_csv_file_with_another_separator_is_told_so(tmp_path: Path, mark: str, name: str) -> None:
+    for row in ("1,CEO,1", "1,CEO,1.5"):
+        text = f"key,job,pay\n{row}\n".replace(",", mark).replace(".", ",")
+        with pytest.raises(SourceError, match=rf"cannot be read as CSV: .*separated by {name}"):
+            from_text(tmp_path, text)
+
+
+@pytest.mark.parametrize(("encoding", "said"), [("latin-1", "Latin-1"), ("utf-16", "UTF-16")])
+def test_a_csv_file_that_is_not_utf_8_is_told_how_to_convert_it(
+    tmp_path: Path, encoding: str, said: str
+) -> None:
+    (tmp_path / "rows.csv").write_bytes("key,job,pay\n1,Bäcker,1\n".encode(encoding))
+    with pytest.raises(SourceError, match=rf"not UTF-8 text \(.*{said}.*iconv -f") as caught:
+        Table(tmp_path / "rows.csv", PAY)
+    assert "cker" not in str(caught.value)
+
+
+def test_the_columns_of_a_file_are_a_note_for_the_owner_and_no_part_of_the_message(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(SourceError) as caught:
+        from_text(tmp_path, "key,pay,town\n1,2,Rome\n")
+    assert str(caught.value).endswith("it needs the columns: pay, job, key")
+    assert caught.value.__notes__ == ["it has: key, pay, town"]
+
+
 # -- no message quotes a cell ---------------------------------------------------------------------
 
 

@@ -1,49 +1,54 @@
-"""PCOR: explain why a record is an outlier without giving away everybody else."""
+"""PCOR: explain why a record is an outlier without giving away everybody else.
 
-from importlib.metadata import version as _version
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+A name is imported when it is first asked for, so that ``import pcor`` costs next to nothing and a
+program pays for the parts that it uses.
+"""
 
-from pcor import audit, demo, errors, testing
-from pcor.accounting import Budget
-from pcor.certificate import Release
-from pcor.client import Client
-from pcor.context import Context
-from pcor.detectors import (
-    LOF,
-    CountDetector,
-    Detector,
-    Estimator,
-    Grubbs,
-    Histogram,
-    Neighbourhood,
-    RareBin,
-    Tail,
-    get_detector,
-    register_detector,
-)
-from pcor.enumeration import MatchingContexts, is_outlier, matching_contexts, outliers
-from pcor.errors import PcorError
-from pcor.planning import Plan, plan
-from pcor.promise import Promise
-from pcor.release import release
-from pcor.schema import Attribute, Metric, Schema
-from pcor.search import (
-    BreadthFirst,
-    DepthFirst,
-    Direct,
-    RandomWalk,
-    Search,
-    Uniform,
-    WidestFirst,
-)
-from pcor.table import Table
-from pcor.utility import Overlap, Population, PopulationSize, Utility
+import sys as _sys
+from importlib import import_module as _import_module
+from types import ModuleType as _ModuleType
 
-if _TYPE_CHECKING:
+TYPE_CHECKING = False  # as type checkers know it; the module ``typing`` takes a while to import
+if TYPE_CHECKING:
+    from pcor import audit, demo, errors, testing
+    from pcor.accounting import Budget
+    from pcor.certificate import Release
+    from pcor.client import Client
+    from pcor.context import Context
+    from pcor.detectors import (
+        LOF,
+        CountDetector,
+        Detector,
+        Estimator,
+        Grubbs,
+        Histogram,
+        Neighbourhood,
+        RareBin,
+        Tail,
+        get_detector,
+        register_detector,
+    )
+    from pcor.enumeration import MatchingContexts, is_outlier, matching_contexts, outliers
+    from pcor.errors import PcorError
     from pcor.ledger import Ledger
     from pcor.many import plan_many, release_many
+    from pcor.planning import Plan, plan
+    from pcor.promise import Promise
+    from pcor.release import release
+    from pcor.schema import Attribute, Metric, Schema
+    from pcor.search import (
+        BreadthFirst,
+        DepthFirst,
+        Direct,
+        RandomWalk,
+        Search,
+        Uniform,
+        WidestFirst,
+    )
+    from pcor.table import Table
+    from pcor.utility import Overlap, Population, PopulationSize, Utility
 
-__version__ = _version("pcor")
+    __version__: str
 
 __all__ = [
     "LOF",
@@ -94,15 +99,62 @@ __all__ = [
     "testing",
 ]
 
+# Where each name is. The modules of the package need no line: they are found by their own names.
+_NAMES_OF = {
+    "accounting": "Budget",
+    "certificate": "Release",
+    "client": "Client",
+    "context": "Context",
+    "detectors": "LOF CountDetector Detector Estimator Grubbs Histogram Neighbourhood RareBin Tail "
+    "get_detector register_detector",
+    "enumeration": "MatchingContexts is_outlier matching_contexts outliers",
+    "errors": "PcorError",
+    "ledger": "Ledger",
+    "many": "plan_many release_many",
+    "planning": "Plan plan",
+    "promise": "Promise",
+    "release": "release",
+    "schema": "Attribute Metric Schema",
+    "search": "BreadthFirst DepthFirst Direct RandomWalk Search Uniform WidestFirst",
+    "table": "Table",
+    "utility": "Overlap Population PopulationSize Utility",
+}
+_MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in names.split()}
 
-def __getattr__(name: str) -> object:
-    """Import the ledger when it is first asked for: it brings a database library along."""
-    if name == "Ledger":
-        from pcor.ledger import Ledger
 
-        return Ledger
-    if name in {"plan_many", "release_many"}:
-        from pcor import many
+class _Package(_ModuleType):
+    def __setattr__(self, name: str, value: object) -> None:
+        # Python hangs each module it imports on the package; pcor.release stays the function.
+        if isinstance(value, _ModuleType) and name in _MODULE_OF:
+            value = getattr(value, name)
+        super().__setattr__(name, value)
 
-        return getattr(many, name)
+
+_sys.modules[__name__].__class__ = _Package
+
+
+def _find(name: str) -> object:
+    if name in _MODULE_OF:
+        return getattr(_import_module(f"pcor.{_MODULE_OF[name]}"), name)
+    if name == "__version__":
+        return _import_module("importlib.metadata").version("pcor")
+    if not name.startswith("_"):
+        try:
+            return _import_module(f"pcor.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"pcor.{name}":
+                raise
     raise AttributeError(f"module 'pcor' has no attribute {name!r}")
+
+
+# Type checkers know every name from the imports above; without this they also see misspelt ones.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Import what the name stands for, when it is first asked for."""
+        found = globals()[name] = _find(name)
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -22,7 +22,7 @@ from fractions import Fraction
 from typing import Any
 
 from pcor.concentrated import range_for, rho_for
-from pcor.errors import BudgetExceeded, ParameterError, UnknownName, plain
+from pcor.errors import Amount, BudgetExceeded, ParameterError, UnknownName, plain
 from pcor.search.base import GraphSearch, Search, SteeredSearch
 from pcor.utility import Utility
 
@@ -176,7 +176,7 @@ def exact(number: object, what: str = "epsilon") -> Fraction:
     (Fraction(1, 5), Fraction(1, 1000), Fraction(1, 3))
     """
     if isinstance(number, Fraction):
-        fraction = number
+        fraction = Fraction(number)  # an Amount would write itself otherwise into a ledger
     else:
         # One reader for all spellings. It bounds the exponent: 1e999999999 is a trap, not a number.
         text = str(number).strip() if not isinstance(number, bool) else ""
@@ -218,7 +218,7 @@ class Budget:
     @property
     def left(self) -> Fraction:
         """What can still be spent."""
-        return self.total - self.spent
+        return Amount(self.total - self.spent)
 
     def spend(self, epsilon: Fraction, delta: Fraction = Fraction(0)) -> None:
         """Spend, or refuse and change nothing."""

@@ -16,6 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pcor import markup
 from pcor.context import Context
 from pcor.errors import ParameterError, plain
 from pcor.planning import Plan
@@ -93,6 +94,10 @@ class Release:
     def __repr__(self) -> str:
         return f"<Release: {self} {self.promise.claim}>"
 
+    def _repr_html_(self) -> str:
+        sentence = markup.paragraph(str(self), "sentence")
+        return markup.fragment(sentence, _sections(self, "h4"))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate: the context and public parameters."""
         if self.stored is not None:
@@ -128,63 +133,47 @@ class Release:
         write_text(path, self.to_html() if as_html else self.to_json() + "\n")
 
 
-_STYLE = """
-:root { color-scheme: light dark; --line: #8886; --on: #2563eb; }
-body { font: 1rem/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
+_PAGE_STYLE = """
+:root { color-scheme: light dark }
+body { font: 1rem/1.5 system-ui, sans-serif; margin: 2rem auto; padding: 0 1rem }
 h1 { font-size: 1.3rem } h2 { font-size: 1.05rem; margin-top: 2rem }
-table { border-collapse: collapse; width: 100% }
-th, td { border-bottom: 1px solid var(--line); padding: .4rem .6rem; text-align: left;
-  vertical-align: top; overflow-wrap: anywhere }
-.value { display: inline-block; border: 1px solid var(--line); border-radius: .3rem;
-  padding: 0 .4rem; margin: .1rem }
-.in { background: var(--on); border-color: var(--on); color: #fff }
-.out { opacity: .6; text-decoration: line-through }
-.warning { border: 3px solid #dc2626; padding: .6rem; font-weight: bold }
-pre { white-space: pre-wrap; overflow-wrap: anywhere }
 """
 
 
 def _page(release: Release) -> str:
-    certificate = release.to_dict()
-    escape = html.escape
     # "<" cannot occur inside the JSON block, so no value can end the script element.
-    embedded = json.dumps(certificate, ensure_ascii=True).replace("<", "\\u003c")
-    warning = "" if release.private else f'<p class="warning" role="alert">{NOT_PRIVATE}</p>'
-    steps = "".join(
-        f"<tr><td>{escape(step.what)}</td><td>{step.calls}</td><td>{step.price(step.each)}</td>"
-        f"<td>{step.price(step.cost)}</td></tr>"
-        for step in release.plan.bill.steps
-    )
-    needed = certificate.get("needed", {"text": ""})["text"]
-    unprotected = "".join(f"<li>{escape(who)}</li>" for who in release.promise.not_protected)
+    embedded = json.dumps(release.to_dict(), ensure_ascii=True).replace("<", "\\u003c")
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>PCOR certificate: record {escape(str(release.record))}</title>
-<style>{_STYLE}</style></head><body>
-<h1>{escape(str(release))}</h1>
-{warning}
-<h2>The context</h2>
-<table><tr><th scope="col">attribute</th><th scope="col">values</th></tr>{_grid(release)}</table>
-<pre>{escape(certificate["where"])}</pre>
-<h2>What is promised</h2>
-<p>{escape(release.promise.claim)}</p>
-<p>{escape(release.promise.validity)} {escape(needed)}</p>
-<p>Not protected:</p><ul>{unprotected}</ul>
-<h2>What was done, and its cost</h2>
-<table><tr><th scope="col">step</th><th scope="col">calls</th><th scope="col">each</th>
-<th scope="col">cost</th></tr>{steps}
-<tr><th scope="row">total</th><td></td><td></td><th>{release.plan.bill.total}</th></tr></table>
-<h2>Settings</h2>
-<table>{_settings(certificate)}</table>
+<title>PCOR certificate: record {html.escape(str(release.record))}</title>
+<style>{_PAGE_STYLE}{markup.STYLE}</style></head><body class="pcor">
+<h1>{html.escape(str(release))}</h1>
+{_sections(release, "h2")}
 <script type="application/json" id="certificate">{embedded}</script>
 </body></html>
 """
 
 
-def _settings(certificate: dict[str, Any]) -> str:
-    """Write the public parameters as rows; a detector and a search bring their own."""
-    rows = {}
+def _sections(release: Release, heading: str) -> str:
+    """Write everything but the sentence; a notebook has headings of its own, so ours are small."""
+    certificate = release.to_dict()
+    warning = "" if release.private else f'<p class="warning" role="alert">{NOT_PRIVATE}</p>'
+    where = f"<pre>{html.escape(certificate['where'])}</pre>"
+    parts = {
+        "The context": markup.chips(release.plan.schema.attributes, release.context.values) + where,
+        "What is promised": release.promise.to_html(certificate.get("needed", {}).get("text", "")),
+        "What was done, and its cost": release.plan.cost_html(),
+        "Settings": markup.named_rows(_settings(certificate)),
+    }
+    return warning + "\n".join(
+        f"<{heading}>{title}</{heading}>\n{part}" for title, part in parts.items()
+    )
+
+
+def _settings(certificate: dict[str, Any]) -> dict[str, object]:
+    """Return the public parameters by name; a detector and a search bring their own."""
+    rows: dict[str, object] = {}
     named = ("dataset", "metric", "detector", "search", "utility", "selection", "accounting")
     for name in (*named, "guarantee", "steepness"):
         setting = certificate.get(name)
@@ -196,21 +185,6 @@ def _settings(certificate: dict[str, Any]) -> str:
         rows[name] = setting
     rows["schema"] = certificate["schema_sha256"]
     # A stored certificate may be of a version that did not name the engine.
-    rows |= {name: certificate[name] for name in ("engine", "software") if name in certificate}
-    return "".join(
-        f'<tr><th scope="row">{name}</th><td>{html.escape(str(setting))}</td></tr>'
-        for name, setting in rows.items()
-    )
-
-
-def _grid(release: Release) -> str:
-    rows = []
-    chosen = release.context.values
-    for attribute in release.plan.schema.attributes:
-        cells = " ".join(
-            f'<span class="value {"in" if v in chosen[attribute.name] else "out"}">'
-            f"{html.escape(str(v))}</span>"
-            for v in attribute.values
-        )
-        rows.append(f'<tr><th scope="row">{html.escape(attribute.name)}</th><td>{cells}</td></tr>')
-    return "".join(rows)
+    return rows | {
+        name: certificate[name] for name in ("engine", "software") if name in certificate
+    }

@@ -20,7 +20,7 @@ from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from pcor.certificate import Release
-from pcor.errors import BudgetExceeded, NoValidContext, ParameterError, PcorError, plain
+from pcor.errors import Amount, BudgetExceeded, NoValidContext, ParameterError, PcorError, plain
 from pcor.planning import Plan, plan
 from pcor.schema import Schema
 
@@ -35,6 +35,7 @@ class ServiceError(PcorError):
     """The service refused, or cannot be reached."""
 
     exit_code = 5
+    kind = "service"
 
     def __init__(self, detail: str, *, kind: str = "service", status: int | None = None) -> None:
         super().__init__(detail)
@@ -141,11 +142,11 @@ class Client:
     def presets(self, dataset: str) -> dict[str, Fraction]:
         """Return what small, medium and large cost."""
         presets = self._registration(dataset, None)["presets"]
-        return {name: Fraction(epsilon) for name, epsilon in presets.items()}
+        return {name: Amount(epsilon) for name, epsilon in presets.items()}
 
     def left(self, dataset: str) -> Fraction:
         """Return what this key can still spend."""
-        return Fraction(self._send("GET", f"/v1/datasets/{quote(dataset, safe='')}/budget")["left"])
+        return Amount(self._send("GET", f"/v1/datasets/{quote(dataset, safe='')}/budget")["left"])
 
     def history(self, *, limit: int = 100) -> list[dict[str, Any]]:
         """Return what was asked with this key, the newest first."""

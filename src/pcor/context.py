@@ -8,7 +8,6 @@ it: those that contain the record's own values (the record is public).
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,13 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pcor import markup, wording
 from pcor.errors import ContextError
-from pcor.schema import Attribute, Schema, Value
-
-# A value is written bare in a sentence where it cannot be mistaken for the sentence's own words.
-# A brace would open a JSON object.
-_BARE = re.compile(r"[^\s;\"{]+( [^\s;\"{]+)*")
-_RESERVED = re.compile(r"\b(or|is|any)\b", re.IGNORECASE)
+from pcor.schema import Schema, Value
 
 
 class Context:
@@ -58,7 +53,9 @@ class Context:
 
     def _set(self, schema: Schema, mask: int) -> None:
         if mask < 0 or mask >> schema.width:
-            raise ContextError(f"a context of this schema has {schema.width} bits")
+            raise ContextError(
+                f"a context of this schema has {schema.width} bits, one for each value"
+            )
         for attribute, own in zip(schema.attributes, schema.attribute_masks, strict=True):
             if not mask & own:
                 raise ContextError(
@@ -111,13 +108,8 @@ class Context:
         if re.fullmatch(r"<?[01]+>?", text):
             return cls.from_bits(schema, text)
         if text.startswith("{"):
-            return cls(schema, _json_values(text))
-        chosen: dict[str, list[Value]] = {}
-        for name, values in _clauses(schema, text):
-            if name in chosen:
-                raise ContextError(f"the context speaks of attribute {name!r} twice")
-            chosen[name] = values
-        return cls(schema, chosen)
+            return cls(schema, wording.read_json(text))
+        return cls(schema, wording.read_sentence(schema, text))
 
     @classmethod
     def read(
@@ -154,10 +146,7 @@ class Context:
         its values says so. The condition selects exactly the population, given that the rows fit
         the schema.
         """
-        return " AND ".join(
-            _condition(attribute, chosen)
-            for attribute, chosen in zip(self.schema.attributes, self.values.values(), strict=True)
-        )
+        return wording.where(self.schema.attributes, self.values)
 
     def flip(self, position: int) -> Context:
         """Return the context that differs in one bit; refuse if an attribute would be empty."""
@@ -199,13 +188,13 @@ class Context:
         return hash((self.schema.sha256, self.mask))
 
     def __str__(self) -> str:
-        return "; ".join(
-            _clause(attribute, chosen)
-            for attribute, chosen in zip(self.schema.attributes, self.values.values(), strict=True)
-        )
+        return wording.sentence(self.schema.attributes, self.values)
 
     def __repr__(self) -> str:
         return f"<Context {self}>"
+
+    def _repr_html_(self) -> str:
+        return markup.fragment(markup.chips(self.schema.attributes, self.values))
 
 
 @dataclass(frozen=True)
@@ -308,145 +297,3 @@ def pack(masks: Sequence[int], width: int) -> NDArray[np.uint64]:
 
 def _positions(mask: int) -> Iterator[int]:
     return (p for p in range(mask.bit_length()) if mask >> p & 1)
-
-
-# -- sentences ------------------------------------------------------------------------------------
-
-
-def _word(value: object) -> str:
-    text = str(value)
-    bare = _BARE.fullmatch(text) and not _RESERVED.search(text)
-    return text if bare else json.dumps(text, ensure_ascii=False)
-
-
-def _clause(attribute: Attribute, chosen: Sequence[Value]) -> str:
-    if len(chosen) == len(attribute.values):
-        return f"any {_word(attribute.name)}"
-    return f"{_word(attribute.name)} is {' or '.join(_word(v) for v in chosen)}"
-
-
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|;|[^\s;"]+')
-
-
-def _clauses(schema: Schema, text: str) -> Iterator[tuple[str, list[Value]]]:
-    """Split a sentence into its attributes and values, minding quotes."""
-    tokens = _TOKEN.findall(text)
-    if _TOKEN.sub("", text).strip():
-        raise ContextError("a quoted text in the context is not closed")
-    while tokens:
-        stop = tokens.index(";") if ";" in tokens else len(tokens)
-        clause, tokens = tokens[:stop], tokens[stop + 1 :]
-        words = [token.lower() for token in clause]
-        if words[:1] == ["any"]:
-            attribute = schema.attribute(_text(clause[1:]))
-            yield attribute.name, list(attribute.values)
-        elif "is" in words:
-            cut = words.index("is")
-            attribute = schema.attribute(_text(clause[:cut]))
-            yield (
-                attribute.name,
-                [
-                    attribute.values[attribute.code(_text(part))]
-                    for part in _split_or(clause[cut + 1 :])
-                ],
-            )
-        else:
-            raise ContextError(
-                "a context reads like 'job is CEO or Lawyer; any city', "
-                'or is a JSON object {"job": ["CEO"], ...}, or bits'
-            )
-
-
-def _split_or(tokens: Sequence[str]) -> Iterator[list[str]]:
-    part: list[str] = []
-    for token in tokens:
-        if token.lower() == "or":
-            yield part
-            part = []
-        else:
-            part.append(token)
-    yield part
-
-
-def _text(tokens: Sequence[str]) -> str:
-    words = []
-    for token in tokens:
-        if token.startswith('"'):
-            try:
-                token = json.loads(token)
-            except json.JSONDecodeError:
-                raise ContextError("a quoted text in the context is not well formed") from None
-        words.append(token)
-    return " ".join(words)
-
-
-def _json_values(text: str) -> dict[str, Any]:
-    try:
-        values: dict[str, Any] = json.loads(text)
-    except (ValueError, RecursionError):
-        raise ContextError(
-            'the context is not well-formed JSON such as {"job": ["CEO"], "city": ["Ottawa"]}'
-        ) from None
-    return values
-
-
-# -- SQL ------------------------------------------------------------------------------------------
-
-_EVERY = "/* all declared values */"
-
-
-def _name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(value: Value) -> str:
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    return repr(value)
-
-
-def _listed(column: str, values: Sequence[Value]) -> str:
-    if len(values) == 1:
-        return f"{column} = {_literal(values[0])}"
-    return f"{column} IN ({', '.join(_literal(v) for v in values)})"
-
-
-def _condition(attribute: Attribute, chosen: Sequence[Value]) -> str:
-    column = _name(attribute.name)
-    everything = len(chosen) == len(attribute.values)
-    if attribute.edges is not None:
-        condition = _ranges(column, attribute, chosen)
-    elif attribute.other is not None and attribute.other in chosen:
-        # The other value stands for everything undeclared, so name what is left out instead.
-        left_out = [v for v in attribute.values if v not in chosen]
-        if not left_out:
-            return f"TRUE {_EVERY}"
-        condition = f"({column} IS NULL OR NOT {_listed(column, left_out)})"
-    else:
-        condition = _listed(column, chosen)
-    return f"{condition} {_EVERY}" if everything else condition
-
-
-def _ranges(column: str, attribute: Attribute, chosen: Sequence[Value]) -> str:
-    """Write bins as ranges; bins that touch become one."""
-    assert attribute.edges is not None  # noqa: S101 (the caller branches on it)
-    codes = [attribute.codes[label] for label in chosen]
-    runs: list[list[int]] = []
-    for code in codes:
-        if runs and runs[-1][1] == code - 1:
-            runs[-1][1] = code
-        else:
-            runs.append([code, code])
-    ranges = [_range(column, attribute.edges, first, last) for first, last in runs]
-    return ranges[0] if len(ranges) == 1 else f"({' OR '.join(ranges)})"
-
-
-def _range(column: str, edges: Sequence[float], first: int, last: int) -> str:
-    low, high = edges[first], edges[last + 1]
-    closed = last == len(edges) - 2
-    parts = [] if low == float("-inf") else [f"{column} >= {low!r}"]
-    if high != float("inf"):
-        parts.append(f"{column} {'<=' if closed else '<'} {high!r}")
-    return f"({' AND '.join(parts)})" if parts else f"{column} IS NOT NULL"

@@ -1,7 +1,9 @@
 """Everything that can be refused, and how it is said.
 
 Every message is built from the request and the schema alone, both public. No message quotes a row,
-a count, a score or a draw, so an error can be shown to the analyst and written to a log.
+a count, a score or a draw, so an error can be shown to the analyst and written to a log. What only
+the owner may read besides, such as the columns of a file, is a note (``add_note``): Python and the
+command line show it, the service and the ledger do not. Each kind has a page, ``docs/errors``.
 
     PcorError                 exit 2, kind "bad_input"
       SchemaError             the schema contradicts itself
@@ -123,7 +125,7 @@ class BudgetExceeded(PcorError):
     def __init__(
         self, *, asked: Fraction, left: Fraction, what: str = "epsilon", of: str = "the budget"
     ) -> None:
-        self.asked, self.left, self.short_by = asked, left, asked - left
+        self.asked, self.left, self.short_by = Amount(asked), Amount(left), Amount(asked - left)
         super().__init__(
             f"this release asks for {what} {plain(asked)}, {of} has {plain(left)} left: "
             f"short by {plain(self.short_by)}; nothing was spent"
@@ -258,6 +260,25 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+class Amount(Fraction):
+    """An exact fraction that is shown the way people write it.
+
+    >>> print(Amount(14, 5), Amount(1, 3))
+    2.8 1/3
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return plain(self)
+
+    def __repr__(self) -> str:
+        return f"Amount('{self}')"
+
+    def __format__(self, how: str) -> str:
+        return super().__format__(how) if how else str(self)
+
+
 def plain(number: Fraction) -> str:
     """Write an exact fraction the way people do: as a decimal where it ends, else as a/b.
 
@@ -266,7 +287,7 @@ def plain(number: Fraction) -> str:
     """
     places = next((p for p in range(31) if 10**p % number.denominator == 0), None)
     if places is None:
-        return str(number)
+        return f"{number.numerator}/{number.denominator}"
     digits = f"{abs(number.numerator) * 10**places // number.denominator:0{places + 1}d}"
     sign = "-" if number < 0 else ""
     return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else f"{sign}{digits}"

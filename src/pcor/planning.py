@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from pcor import markup
 from pcor.accounting import Bill, bill, exact, soft_bill
 from pcor.context import Context
 from pcor.detectors import CountDetector, Detector, get_detector
@@ -117,14 +118,34 @@ class Plan:
         lines.append(f"total {self.bill.total} ({self.bill.accounting} accounting)")
         return "\n".join(lines if wanted is None else [*lines, str(wanted)])
 
-    def __str__(self) -> str:
+    def cost_html(self) -> str:
+        """Return the steps with the cost of each as an HTML table."""
+        steps = [
+            (step.what, step.calls, step.price(step.each), step.price(step.cost))
+            for step in self.bill.steps
+        ]
+        rows = [*steps, ("total", "", "", self.bill.total)]
+        return markup.table(("step", "calls", "each", "cost"), rows, last=True)
+
+    def _repr_html_(self) -> str:
+        wanted = self.needed()
+        return markup.fragment(
+            markup.paragraph(self._summary),
+            self.cost_html(),
+            self.promise.to_html("" if wanted is None else str(wanted)),
+        )
+
+    @property
+    def _summary(self) -> str:
         return (
             f"{self.schema.width} values of {len(self.schema.attributes)} attributes: "
             f"{counted(self.space)} contexts can contain a record.\n"
             f"Detector {self.detector.name}, search {self.search.name}, "
-            f"utility {describe_utility(self.utility)['name']}, selection {self.selection}.\n"
-            f"{self.explain()}"
+            f"utility {describe_utility(self.utility)['name']}, selection {self.selection}."
         )
+
+    def __str__(self) -> str:
+        return f"{self._summary}\n{self.explain()}"
 
 
 def plan(
@@ -191,7 +212,9 @@ def _selection(given: str | None, search: Search, accounting: str, delta: Fracti
         single = search.paid_choices == 0 and accounting == "tight"
         return "permute_and_flip" if single else "exponential"
     if delta > 0 and given == "permute_and_flip":
-        raise ParameterError("with a delta the final draw is by selection 'exponential'")
+        raise ParameterError(
+            "with a delta the final draw is by selection 'exponential'; leave selection out"
+        )
     return check_mechanism(given)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from pcor import markup
 from pcor.errors import plain
 
 GUARANTEES = ("ocdp", "dp")
@@ -120,6 +121,18 @@ class Promise:
             f"{relaxed}{self.definition}, with epsilon = {plain(self.epsilon)}{also}. Between "
             f"{self.neighbours}, {bound}."
         )
+
+    def to_html(self, also: str = "") -> str:
+        """Return the promise in full as HTML to be put into a page, ``also`` after its claims."""
+        return (
+            markup.paragraph(self.claim)
+            + markup.paragraph(f"{self.validity} {also}".rstrip())
+            + markup.paragraph("Not protected:")
+            + markup.listed(self.not_protected)
+        )
+
+    def _repr_html_(self) -> str:
+        return markup.fragment(self.to_html())
 
     def __str__(self) -> str:
         return "\n".join(

@@ -115,7 +115,9 @@ def check_start(search: Search, record: Record) -> None:
     given = search.start if isinstance(search, GraphSearch) else None
     if given is not None and given.mask not in record.space:
         raise StartError(
-            "the start context does not contain the record's own value of every attribute"
+            "the start context does not contain the record's own value of every attribute; add "
+            "them, or leave start (--start) out to have one found. This answer is charged like any "
+            "other"
         )
 
 
@@ -160,7 +162,6 @@ def explore(settled: Plan, validity: Validity, chooser: Chooser) -> tuple[list[i
             scorer = Scorer(_settled_utility(settled.utility, table, explorer.start), table)
         if explorer.around is not None:
             scorer.learn_neighbours(explorer.around)
-            explorer.around = None  # once is enough
         return scorer(masks)
 
     def paid(masks: Sequence[int]) -> int:

@@ -69,7 +69,7 @@ class Table:
     Args:
         source: a pandas, Polars, Arrow, DuckDB or Spark frame; a path to a CSV or Parquet file, a
             pattern or folder of them, or a list of paths; ``pcor.sources.database(url, table)`` or
-            its URL, ``postgresql://host/name#table``.
+            its URL, ``postgresql://host/name#table``; an engine of your own.
         schema: the public description of the table, or the path of a schema file.
         memory: the most memory to use, such as "4GiB"; for files, which are then never read whole.
         pairs: how many cells or (cell, metric) pairs an engine may hand over.
@@ -129,18 +129,15 @@ class Table:
         if len(found) == 0:
             what = "row number" if self.schema.id is None else f"{self.schema.id}"
             raise RecordError(
-                f"no record with {what} {key!r} among the rows that fit the schema"
-                + ("; rows are counted from 0" if self.schema.id is None else "")
+                f"no record with {what} {key!r} among the rows that fit the schema; "
+                + ("rows are counted from 0" if self.schema.id is None else "check the id")
             )
         if len(found) > 1:
             raise RecordError(
                 f"{self.schema.id} {key!r} names more than one row; the id column must be unique"
             )
         own_key, value, codes = found[0]
-        mask = 0
-        for code, offset in zip(codes, self.schema.offsets, strict=True):
-            mask |= 1 << (offset + int(code))
-        return Record(plain_key(own_key), value, Space(self.schema, mask))
+        return Record(plain_key(own_key), value, Space(self.schema, self.schema.mask_of(codes)))
 
     def _found(self, key: int | str) -> list[Found]:
         """Return the rows that a key names."""
@@ -193,6 +190,11 @@ class Table:
     def distribution(self, mask: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return the distinct metric values of a population, rising, and their counts. Private."""
         return self.view.distribution(self.words([mask])[0])
+
+    @property
+    def cell_codes(self) -> NDArray[np.int64]:
+        """The values of each cell as places in their domains, one column per attribute. Private."""
+        return self.view.cell_places - np.array(self.schema.offsets)
 
     def covered_cells(self, mask: int) -> NDArray[np.bool_]:
         """Return which cells a context covers. Private."""

@@ -13,7 +13,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from pcor.detectors import Detector
 from pcor.errors import check_whole, counted, others_code
@@ -115,6 +114,8 @@ def seconds_each(detector: Detector, rows: int) -> float:
 
 def _made_up(rows: int) -> View:
     """Return one cell of distinct numbers with a long upper tail, as amounts have."""
+    from scipy.special import ndtri  # takes a while to import
+
     numbers = np.exp(ndtri(np.arange(1, rows + 1) / (rows + 1)))
     return View(
         needs=np.zeros((rows, 1), dtype=np.uint64),

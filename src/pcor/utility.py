@@ -180,6 +180,7 @@ class Scorer:
         self._utility = utility
         self._table = table
         self._known: dict[int, int] = {}
+        self._around: int | None = None  # the context whose neighbours are known
         self.weights = (
             utility.cell_weights(table) if isinstance(utility, PopulationSize | Overlap) else None
         )
@@ -201,7 +202,8 @@ class Scorer:
 
     def learn_neighbours(self, around: int) -> None:
         """Score all one-bit neighbours of a context in one pass; only saves time."""
-        if self.weights is not None:
+        if self.weights is not None and around != self._around:
+            self._around = around
             width = self._table.schema.width
             words = self._table.words([around])[0]
             totals = self._table.view.neighbour_totals(words, self.weights, width)

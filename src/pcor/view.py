@@ -62,6 +62,17 @@ class View:
         """Return the first pair with this metric."""
         return int(np.searchsorted(self.values, value))
 
+    def alike(self, needs: Words, value: float) -> NDArray[np.int64]:
+        """Return the pairs of one cell with one metric: several where each row is a pair.
+
+        Args:
+            needs: the bits of the cell.
+            value: the metric.
+        """
+        end = int(np.searchsorted(self.values, value, side="right"))
+        pairs = np.arange(self.place(value), end)
+        return pairs[(self.needs[pairs] == needs).all(axis=1)]
+
     def by_cell(
         self, pairs: slice | NDArray[np.bool_], weights: NDArray[Any]
     ) -> NDArray[np.float64]:
@@ -195,9 +206,7 @@ class View:
             needs: the bits of its attribute values.
             value: its metric.
         """
-        pair = self.place(value)
-        while (self.needs[pair] != needs).any():
-            pair += 1
+        pair = int(self.alike(needs, value)[0])
         cell = int(self.pair_cells[pair])
         counts = self.counts.copy()
         counts[pair] -= 1

@@ -46,7 +46,9 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
         part.chmod(0o666 & ~mask)
         part.replace(target)
     except OSError:
-        raise WriteError(f"cannot write {str(target)!r}") from None
+        raise WriteError(
+            f"cannot write {str(target)!r}; is the disk full, or the folder gone?"
+        ) from None
     finally:
         part.unlink(missing_ok=True)
 

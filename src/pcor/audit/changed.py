@@ -37,7 +37,7 @@ class Row(NamedTuple):
 
     def mask(self, schema: Schema) -> int:
         """Return the bits of its attribute values."""
-        return sum(1 << (o + p) for o, p in zip(schema.offsets, self.places, strict=True))
+        return schema.mask_of(self.places)
 
 
 def changed_view(view: View, schema: Schema, kind: str, row: Row) -> View:

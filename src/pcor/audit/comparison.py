@@ -218,7 +218,9 @@ class _Soft:
         rule, table = audited.settled.detector, audited.table
         weights = Scorer(audited.settled.utility, table).weights
         if weights is None or not isinstance(rule, CountDetector):
-            raise ParameterError("guarantee 'dp' goes with a detector that counts")
+            raise ParameterError(
+                "guarantee 'dp' goes with a detector that counts: tail, neighbourhood or rare_bin"
+            )
         self._rule, self._region = rule, rule.region_counts(table.view, audited.record.value)
         self._utilities = audited.totals(weights)
         self._rows = audited.totals(table.view.cell_counts)

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from pcor.choosing import Accepts, Chooser
 from pcor.context import Context
@@ -220,6 +219,8 @@ def _kept_counts(accepted: int, size: int, wanted: int, cap: int) -> Iterator[tu
     if size <= cap:
         yield (wanted if accepted else 0), 1.0
         return
+    from scipy import stats  # takes long to import
+
     kept = stats.binom(cap, accepted / size)
     for short in range(min(wanted, cap + 1)):
         yield short, float(kept.pmf(short))

@@ -22,7 +22,6 @@ from pcor.audit.cubes import Cubes
 from pcor.audit.exact import PATH_LIMIT
 from pcor.audit.neighbours import Neighbour, checked_metrics, insertions, removals
 from pcor.audit.report import Exposed, Exposure
-from pcor.context import pack
 from pcor.detectors import CountDetector
 from pcor.enumeration import ENUMERATION_LIMIT, Progress
 from pcor.errors import ParameterError, TooLarge
@@ -106,14 +105,14 @@ def exposures(
 
 def _people(audited: Audited, rows: Sequence[int | str] | None) -> int:
     """Return how many people are looked at; the record itself is not one of them."""
-    view, width = audited.table.view, audited.table.schema.width
+    view = audited.table.view
     if rows is None:
         return int(view.cell_counts.sum()) - 1
     records = [audited.table.record(key) for key in rows]
     named = {(r.space.fixed, r.value) for r in records if r.key != audited.record.key}
     count = 0
     for mask, value in named:
-        alike = (view.needs == pack([mask], width)).all(axis=1) & (view.values == value)
+        alike = view.alike(audited.table.words([mask])[0], value)
         itself = (mask, value) == (audited.space.fixed, audited.record.value)
         count += int(view.counts[alike].sum()) - itself
     return count
@@ -195,14 +194,17 @@ def _kinds(audited: Audited, metrics: Sequence[float]) -> list[Neighbour]:
     """
     view, schema, rule = audited.table.view, audited.table.schema, audited.settled.detector
     if not isinstance(rule, CountDetector):
-        raise ParameterError("guarantee 'dp' goes with a detector that counts")
+        raise ParameterError(
+            "guarantee 'dp' goes with a detector that counts: tail, neighbourhood or rare_bin"
+        )
     inside = rule.in_region(view.values, audited.record.value)
-    mine = (view.needs == pack([audited.space.fixed], schema.width)).all(axis=1)
-    mine &= view.values == audited.record.value
-    alone = int(view.counts[mine].sum()) == 1  # then it is the record itself, who stays
-    places = (view.cell_places - np.array(schema.offsets))[view.pair_cells[~(mine & alone)]]
-    there = zip(places.tolist(), inside[~(mine & alone)].tolist(), strict=True)
-    firsts = dict(zip(((tuple(p), i) for p, i in there), view.values[~(mine & alone)], strict=True))
+    mine = view.alike(audited.table.words([audited.space.fixed])[0], audited.record.value)
+    others = np.arange(len(view.values))
+    if int(view.counts[mine].sum()) == 1:  # the record itself, who stays
+        others = np.delete(others, mine)
+    places = audited.table.cell_codes[view.pair_cells[others]]
+    there = zip(places.tolist(), inside[others].tolist(), strict=True)
+    firsts = dict(zip(((tuple(p), i) for p, i in there), view.values[others], strict=True))
     found = [_harmless("removed", where, float(value)) for (where, _), value in firsts.items()]
     domains = [range(len(attribute.values)) for attribute in schema.attributes]
     sides = rule.in_region(np.array(metrics), audited.record.value).tolist() if metrics else []

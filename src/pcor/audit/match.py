@@ -159,7 +159,7 @@ def coe_match(
     check_size(found.space.size, limit)
     rows = _Rows(table, Row.of(table.schema, found.space.fixed, found.value))
     if kind == "removed" and max(changes, default=0) > rows.others:
-        raise ParameterError("changes: the table has not so many rows beside the record")
+        raise ParameterError("changes must be at most the number of rows beside the record")
     rule = get_detector(detector)
     before = verdicts(Validity(table, found, rule))
     numbers = np.random.default_rng(seed)
@@ -183,12 +183,12 @@ class _Rows:
     def __init__(self, table: Table, own: Row) -> None:
         view: View = table.view
         self._schema, self._values = table.schema, view.values
-        self._places = view.cell_places - np.array(table.schema.offsets)
+        self._places = table.cell_codes
         self._cells = view.pair_cells
         counts = view.counts.astype(np.int64)
         self._ends = np.cumsum(counts)  # every row, to take a metric from
-        mine = (self._places[self._cells] == own.places).all(axis=1) & (view.values == own.value)
-        counts[np.flatnonzero(mine)[0]] -= 1  # the record itself stays
+        mine = view.alike(table.words([own.mask(table.schema)])[0], own.value)
+        counts[mine[0]] -= 1  # the record itself stays
         self._ends_of_others = np.cumsum(counts)
         self.others = int(self._ends_of_others[-1])
 

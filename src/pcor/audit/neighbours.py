@@ -163,8 +163,7 @@ def _neighbour(validity: Validity, kind: str, row: Row, lost: Cubes, gained: Cub
 
 def _cell_places(validity: Validity) -> list[tuple[int, ...]]:
     """Return the attribute values of each cell as places in their domains."""
-    table = validity.table
-    return list(map(tuple, (table.view.cell_places - np.array(table.schema.offsets)).tolist()))
+    return list(map(tuple, validity.table.cell_codes.tolist()))
 
 
 def _named(validity: Validity, rows: Iterable[int | str]) -> set[Row]:
@@ -194,11 +193,10 @@ def _row_of(validity: Validity, record: Record) -> Row:
 
 def _alike(validity: Validity, row: Row) -> int:
     """Return how many rows other than V are like this one."""
-    view, schema = validity.table.view, validity.table.schema
-    pairs = slice(view.place(row.value), int(np.searchsorted(view.values, row.value, side="right")))
-    same = (view.needs[pairs] == validity.table.words([row.mask(schema)])[0]).all(axis=1)
+    table = validity.table
+    pairs = table.view.alike(table.words([row.mask(table.schema)])[0], row.value)
     own = row == _row_of(validity, validity.record)
-    return int(view.counts[pairs][same].sum()) - own
+    return int(table.view.counts[pairs].sum()) - own
 
 
 # -- any detector ---------------------------------------------------------------------------------
@@ -241,7 +239,8 @@ def _check_verdicts(validity: Validity, kind: str, needs: list[int], limit: int 
         raise TooLarge(
             f"the record has {counted(size)} possible contexts, and judging them again for every "
             f"row {kind} takes more than the limit of {limit:,} verdicts; raise limit= if you have "
-            f"the time, or give {fewer}"
+            # Where the contexts alone are too many, it does not help to try fewer rows.
+            + ("the time" if size > limit else f"the time, or give {fewer}")
         )
 
 

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from pcor.context import Context
 from pcor.errors import NoValidContext, ParameterError, check_whole
@@ -161,6 +160,8 @@ def _event(
 
 def _bounds(hits: Counts, misses: Counts, draws: int, risk: float, delta: float) -> Floats:
     """Return the log ratios that both bounds leave, minus infinity where they leave none."""
+    from scipy import stats  # takes long to import
+
     low = np.where(hits > 0, stats.beta.ppf(risk, np.maximum(hits, 1), draws - hits + 1), 0.0)
     room = np.maximum(draws - misses, 1)
     high = np.where(misses < draws, stats.beta.ppf(1 - risk, misses + 1, room), 1.0)

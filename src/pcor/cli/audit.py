@@ -37,15 +37,17 @@ Records = Annotated[
 
 @guarded
 def audit(
-    file: options.File,
+    file: options.Rows,
     schema: options.SchemaFile,
     record: Records = [],  # noqa: B006 (typer copies it)
     records: Annotated[
-        Path | None, typer.Option("--records", help="A text file with one record on each line.")
+        Path | None,
+        typer.Option("--records", help="Many records: a text file with one on each line."),
     ] = None,
     detector: options.DetectorName = "lof",
     epsilon: Annotated[
-        str, typer.Option("--epsilon", help="The cost of the release to be audited.")
+        str,
+        typer.Option("--epsilon", help="The cost of the release to be audited, for each record."),
     ] = "0.2",
     search: options.SearchName = "auto",
     samples: options.Samples = None,
@@ -64,14 +66,18 @@ def audit(
     ] = None,
     match: Annotated[
         bool,
-        typer.Option("--match", help="Also: how often random rows that come or go change COE."),
+        typer.Option(
+            "--match",
+            help="Also: how often random rows that come or go change the set of valid contexts.",
+        ),
     ] = False,
     repeats: Annotated[
         int, typer.Option("--repeats", help="With --match: random tables for each number of rows.")
     ] = REPEATS,
-    seed: Annotated[int, typer.Option("--seed", help="With --match: of the random rows.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="With --match: which random rows.")] = 0,
     limit: Annotated[
-        int | None, typer.Option("--limit", help="The most verdicts to ask for, if you have time.")
+        int | None,
+        typer.Option("--limit", help="How often the detector may be asked; more takes longer."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Also draw a chart: a .png, .svg or .html file.")
@@ -108,6 +114,7 @@ def audit(
     found: list[Exposure] = []
     matches: list[list[Match]] = []
     for key in keys:
+        tell(f"auditing record {key}: judging its contexts again for each person in the table ...")
         with progress_bar(f"auditing record {key}") as progress:
             found.append(
                 exposure_of(
@@ -142,7 +149,9 @@ def _keys(given: Sequence[str], file: Path | None) -> list[str]:
             ) from None
     keys = [key for key in dict.fromkeys([*given, *map(str.strip, lines)]) if key]
     if not keys:
-        raise ParameterError("give at least one --record, or --records FILE")
+        raise ParameterError(
+            "give at least one --record, or --records FILE with one record on each line"
+        )
     return keys
 
 
@@ -167,7 +176,7 @@ def _check_charts(out: Path) -> None:
     except ImportError:
         raise ParameterError(
             f"--out {str(out)!r} needs altair and vl-convert, which are not installed: "
-            "pip install 'pcor[plots]'. --json works without them"
+            "pip install 'pcor[plots]', or leave --out out; --json works without them"
         ) from None
 
 

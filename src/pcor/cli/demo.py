@@ -11,60 +11,119 @@ from pyarrow import csv, parquet
 import pcor
 from pcor.cli import options
 from pcor.cli.output import guarded, say, say_json
-from pcor.demo import PLANTED, salaries, salary_schema, salary_table
-from pcor.errors import WriteError
+from pcor.demo import (
+    CLAIM,
+    CLAIM_AMOUNT,
+    PLANTED,
+    claims_csv,
+    claims_table,
+    salaries,
+    salary_schema,
+    salary_table,
+)
+from pcor.errors import UnknownName, WriteError
 from pcor.writing import write_text, write_whole
+
+STORIES = ("salaries", "claims")
 
 
 @guarded
 def demo(
     epsilon: options.Epsilon = "0.2",
+    story: Annotated[
+        str, typer.Option("--story", help="Which table: salaries, or claims (the tutorial's).")
+    ] = "salaries",
     write: Annotated[
         Path | None,
-        typer.Option("--write", help="Also write the table and its schema into this folder."),
+        typer.Option(
+            "--write",
+            help="Also write the table into this folder: salaries with their schema, claims raw.",
+        ),
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Release one context on built-in synthetic salaries; no data needed.
+    """Release one context on built-in synthetic data; no data of yours is needed.
 
     Example: pcor demo --write demo
     """
+    if story not in STORIES:
+        raise UnknownName("story", story, STORIES)
     if write is not None:
-        _write(write)
-    planted = PLANTED[0]
-    released = pcor.release(salary_table(), planted.record, epsilon)
+        _write(write, story)
+    if story == "claims" and write is not None and not as_json:
+        _begin_the_tutorial(write)
+        return
+    table, record = (
+        (claims_table(), CLAIM) if story == "claims" else (salary_table(), PLANTED[0].record)
+    )
+    released = pcor.release(table, record, epsilon)
     if as_json:
         say_json(released.to_dict())
         return
-    say("PCOR demo: 51,000 synthetic salaries (9 job titles, 8 employers, 8 years).")
-    say("Nobody in this table exists, so here we may show what a release keeps to itself.\n")
-    say(
-        f"Employee {planted.record} earns {planted.salary:,}. In the whole table that is nothing "
-        "special; among people with the same job it is.\n"
-        "An employer that has to justify the review of this record must name the context, and\n"
-        "the context gives away facts about everybody else in it. PCOR draws one privately:\n"
-    )
+    say(_CLAIMS if story == "claims" else _SALARIES)
     say(f"  {released}\n")
     say("What was done, and its cost:")
     say("  " + released.explain().replace("\n", "\n  ") + "\n")
     say("What is promised:")
     say("  " + str(released.promise).replace("\n", "\n  ") + "\n")
     say("Run it again: the context may differ, because it is drawn. Releases about the same people")
-    say("add up, so keep the sum of their epsilons (in Python: pcor.Budget).")
+    say("add up, so keep the sum of their epsilons: `pcor ledger` does (in Python pcor.Ledger, or")
+    say("pcor.Budget while a program runs).")
+    say("\n" + _next_step(story, write, record))
+
+
+_SALARIES = f"""\
+PCOR demo: 51,000 synthetic salaries (9 job titles, 8 employers, 8 years).
+Nobody in this table exists, so here we may show what a release keeps to itself.
+
+Employee {PLANTED[0].record} earns {PLANTED[0].salary:,}. In the whole table that is nothing \
+special; among people with the same job it is.
+An employer that has to justify the review of this record must name the context, and
+the context gives away facts about everybody else in it. PCOR draws one privately:
+"""
+
+_CLAIMS = f"""\
+PCOR demo: 20,000 synthetic motor claims (region, age, vehicle, year).
+Nobody in this table exists, so here we may show what a release keeps to itself.
+
+Claim {CLAIM} is about {CLAIM_AMOUNT:,.2f}; one claim in five is about more. It was examined all the
+same, because it is unusual among similar drivers. An insurer that has to say so must name the
+context, and the context gives away facts about everybody else in it. PCOR draws one privately:
+"""
+
+
+def _next_step(story: str, write: Path | None, record: int) -> str:
+    if story == "claims":
+        return "Next: `pcor demo --story claims --write claims` writes the tutorial's raw file"
     if write is None:
-        say("\nNext: `pcor demo --write demo` puts the table and its schema into a folder to try")
-    else:
-        say(
-            f"\nNext: pcor release {write}/salaries.csv --schema {write}/salaries.toml "
-            f"--record {planted.record} --epsilon 0.2"
-        )
+        return "Next: `pcor demo --write demo` puts the table and its schema into a folder to try"
+    return (
+        f"Next: pcor release {write}/salaries.csv --schema {write}/salaries.toml "
+        f"--record {record} --epsilon 0.2"
+    )
 
 
-def _write(folder: Path) -> None:
+def _begin_the_tutorial(folder: Path) -> None:
+    file = folder / "claims.csv"
+    say(f"wrote {file}: 20,000 synthetic motor claims, raw. Nobody in it exists.")
+    say(f"A customer asks why claim {CLAIM} was examined. To answer, first say what is public:\n")
+    say(
+        f"Next: pcor schema init {file} --metric amount --attributes region,age,vehicle,year "
+        f"--id claim --out {folder / 'draft.toml'}"
+    )
+
+
+def _write(folder: Path, story: str) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
-        raise WriteError(f"cannot make the folder {str(folder)!r}") from None
+        raise WriteError(
+            f"--write: cannot make the folder {str(folder)!r}; is there a file of that name, or "
+            "may you not write there?"
+        ) from None
+    if story == "claims":  # raw, and alone: to declare its schema is what the tutorial is about
+        write_text(folder / "claims.csv", claims_csv())
+        return
     table = salaries()
     write_whole(folder / "salaries.csv", lambda part: csv.write_csv(table, part))
     write_whole(folder / "salaries.parquet", lambda part: parquet.write_table(table, part))

@@ -1,76 +1,188 @@
-"""``pcor doctor``: is everything here that a release needs?"""
+"""``pcor doctor``: is everything here that a release needs, and which optional parts are?"""
 
 from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 
 import typer
 
-from pcor.choosing import MECHANISMS
-from pcor.cli import options
-from pcor.cli.output import guarded, say, say_json
-from pcor.detectors import detector_factory, detector_names
-from pcor.selection import SystemChooser
+from pcor.cli.output import AsJson, guarded, say, say_json
+from pcor.errors import ParameterError
 
-NEEDED = (
-    *("numpy", "scipy", "numba", "opendp", "narwhals", "pyarrow", "typer", "rich"),
-    *("sqlalchemy", "alembic"),
-)
-OPTIONAL = (
-    *("pandas", "polars", "duckdb", "scikit-learn", "pyod", "altair", "vl-convert-python"),
-    *("psycopg", "fastapi", "uvicorn", "adbc-driver-postgresql", "adbc-driver-sqlite", "pyspark"),
-)
+# As pyproject.toml declares them; a test compares.
+NEEDED = {
+    "alembic": ">=1.13",
+    "narwhals": ">=2.0",
+    "numba": ">=0.61",
+    "numpy": ">=2.0",
+    "opendp": ">=0.16,<0.17",
+    "pyarrow": ">=17",
+    "rich": ">=13",
+    "scipy": ">=1.13",
+    "sqlalchemy": ">=2.0.30",
+    "typer": ">=0.26",
+}
+
+_REINSTALL = "pip install --upgrade pcor"
+
+
+@dataclass(frozen=True)
+class Extra:
+    """An optional part: what it is for, and its packages with the versions they must have."""
+
+    purpose: str
+    packages: Mapping[str, str]
+
+
+EXTRAS = {
+    "duckdb": Extra("files larger than memory, patterns, folders", {"duckdb": ">=1.1"}),
+    "databases": Extra(
+        "tables in PostgreSQL and SQLite",
+        {"adbc-driver-postgresql": ">=1.2", "adbc-driver-sqlite": ">=1.2"},
+    ),
+    "spark": Extra("tables on a Spark cluster", {"pyspark": ">=4.0"}),
+    "sklearn": Extra("detectors of scikit-learn", {"scikit-learn": ">=1.5"}),
+    "pyod": Extra("detectors of PyOD", {"pyod": ">=2.0"}),
+    "plots": Extra("charts", {"altair": ">=5.5", "vl-convert-python": ">=1.9"}),
+    "postgres": Extra("a ledger in PostgreSQL", {"psycopg": ">=3.2"}),
+    "service": Extra(
+        "pcor serve", {"fastapi": ">=0.115", "jinja2": ">=3.1.4", "uvicorn": ">=0.54"}
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line: what was looked at, whether it is fine, what was found, and what to do."""
+
+    what: str
+    ok: bool
+    found: str
+    fix: str = ""
+
+    def __str__(self) -> str:
+        todo = f"; {self.fix}" if self.fix and not self.ok else ""
+        return f"{'ok  ' if self.ok else 'FAIL'}  {self.what}: {self.found}{todo}"
 
 
 @guarded
-def doctor(as_json: options.AsJson = False) -> None:
+def doctor(as_json: AsJson = False) -> None:
     """Check the installation: versions, randomness, the private draw, detectors.
+
+    Ends with exit code 0 if a release can run here, and 1 if not. What is optional may be missing.
 
     Example: pcor doctor
     """
-    checks: list[tuple[str, bool, str]] = [
-        ("python", sys.version_info >= (3, 11), platform.python_version()),
-        *((package, *_installed(package)) for package in NEEDED),
-        ("system randomness", *_works(lambda: len(os.urandom(16)) == 16)),
-        ("private draw (OpenDP)", *_works(_draws)),
-        ("detectors", *_works(lambda: all(detector_factory(name) for name in detector_names()))),
+    checks = [
+        Check(
+            "python", sys.version_info >= (3, 11), platform.python_version(), "use 3.11 or newer"
+        ),
+        *(_package(name, bounds, _REINSTALL) for name, bounds in NEEDED.items()),
+        _works(
+            "system randomness", lambda: len(os.urandom(16)) == 16, "the system must provide it"
+        ),
+        _works("private draw (OpenDP)", _draws, "install opendp again"),
+        _detectors(),
     ]
-    extras = {package: _installed(package)[1] for package in OPTIONAL}
-    fine = all(ok for _, ok, _ in checks)
+    optional = {name: _extra(name, extra) for name, extra in EXTRAS.items()}
+    fine = all(check.ok for check in checks)
     if as_json:
-        rows = [{"check": what, "ok": ok, "found": found} for what, ok, found in checks]
-        say_json({"ok": fine, "checks": rows, "optional": extras})
+        say_json({"ok": fine, "checks": _rows(checks), "optional": _rows(optional.values())})
     else:
-        for what, ok, found in checks:
-            say(f"{'ok  ' if ok else 'FAIL'}  {what}: {found}")
-        for package, found in extras.items():
-            say(f"      optional {package}: {found}")
-        say("everything a release needs is here" if fine else "a release cannot run here")
+        for check in checks:
+            say(str(check))
+        say("\noptional, none of it needed for a release:")
+        for check in optional.values():
+            say(str(check).replace("FAIL", "--  "))
+        wrong = "a release cannot run here; the lines marked FAIL say what to do"
+        say("\n" + ("everything a release needs is here" if fine else wrong))
     if not fine:
         raise typer.Exit(1)
 
 
-def _installed(package: str) -> tuple[bool, str]:
+def _rows(checks: Iterable[Check]) -> list[dict[str, object]]:
+    return [
+        {"check": c.what, "ok": c.ok, "found": c.found} | ({} if c.ok else {"fix": c.fix})
+        for c in checks
+    ]
+
+
+def _package(name: str, bounds: str, fix: str) -> Check:
+    """Look for a package in a version that is fine."""
     try:
-        return True, version(package)
+        found = version(name)
     except PackageNotFoundError:
-        return False, "not installed"
+        return Check(name, False, "not installed", fix)
+    if not fits(found, bounds):
+        return Check(name, False, f"{found}, and {bounds} is needed", fix)
+    return Check(name, True, found)
 
 
-def _works(check: Callable[[], bool]) -> tuple[bool, str]:
+def _extra(name: str, extra: Extra) -> Check:
+    """Look for all packages of an optional part."""
+    fix = f"pip install 'pcor[{name}]'"
+    found = [_package(package, bounds, fix) for package, bounds in extra.packages.items()]
+    listed = ", ".join(f"{check.what} {check.found}" for check in found)
+    return Check(f"{name} ({extra.purpose})", all(check.ok for check in found), listed, fix)
+
+
+def fits(found: str, bounds: str) -> bool:
+    """Tell whether a version is within bounds such as ">=0.16,<0.17".
+
+    >>> fits("0.16.1", ">=0.16,<0.17"), fits("0.17.0", ">=0.16,<0.17"), fits("2.0.30", ">=2.0.4")
+    (True, False, True)
+    """
+    here = _numbers(found)
+    for bound in bounds.split(","):
+        least = bound.startswith(">=")
+        if (here >= _numbers(bound)) != least:
+            return False
+    return True
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """Return the numbers a version begins with; zeros at its end mean nothing."""
+    begin = re.search(r"\d+(\.\d+)*", text)
+    parts = [int(part) for part in begin[0].split(".")] if begin else []
+    while parts and parts[-1] == 0:
+        parts.pop()
+    return tuple(parts)
+
+
+def _works(what: str, check: Callable[[], bool], fix: str) -> Check:
     try:
-        return (True, "works") if check() else (False, "gives a wrong answer")
+        return Check(what, True, "works") if check() else Check(what, False, "is wrong", fix)
     except Exception as error:  # whatever it is, the answer is "does not work"
-        return False, f"fails ({type(error).__name__})"
+        return Check(what, False, f"fails ({type(error).__name__})", fix)
+
+
+def _detectors() -> Check:
+    """Name every detector, those of other packages too, or the first that cannot be loaded."""
+    try:
+        from pcor.detectors import detector_factory, detector_names
+
+        names = detector_names()
+        for name in names:
+            detector_factory(name)
+    except ParameterError as error:
+        return Check("detectors", False, str(error))
+    except ImportError as error:
+        return Check("detectors", False, f"cannot be loaded without {error.name}", _REINSTALL)
+    return Check("detectors", True, ", ".join(names))
 
 
 def _draws() -> bool:
     """Draw where one candidate is better by far: anything else has a chance below exp(-1000)."""
+    from pcor.choosing import MECHANISMS
+    from pcor.selection import SystemChooser
+
     chooser = SystemChooser()
     return all(
         chooser.select([0, 1_000_000], eta=Fraction(1, 1000), mechanism=name) == 1

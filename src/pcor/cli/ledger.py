@@ -29,8 +29,16 @@ app = typer.Typer(
 Url = Annotated[
     str, typer.Argument(help="A file (books.db), or a postgresql:// URL.", metavar="LEDGER")
 ]
-Dataset = Annotated[str, typer.Argument(help="The name of the people.", metavar="DATASET")]
-Ceiling = Annotated[str, typer.Option("--epsilon", help="All epsilons together, at most.")]
+Dataset = Annotated[
+    str,
+    typer.Argument(
+        help="The people the budget is for; by default releases use the schema's name.",
+        metavar="DATASET",
+    ),
+]
+Ceiling = Annotated[
+    str, typer.Option("--epsilon", help="What all releases together may cost, for example 2.")
+]
 Slack = Annotated[
     str | None, typer.Option("--delta", help="All deltas together, at most; by default 0.")
 ]
@@ -108,7 +116,9 @@ def export(
     ledger = _open(url)
     if out is None:
         if as_json:
-            raise ParameterError("--json goes with --out; on stdout there are the entries")
+            raise ParameterError(
+                "--json goes with --out FILE; without it stdout has the entries, as lines of JSON"
+            )
         ledger.export(sys.stdout)
         return
     check_target(out)

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 import pcor
+from pcor.cli import paying
 from pcor.cli.output import say, say_json, tell
 from pcor.errors import ParameterError, SourceError, did_you_mean, plain
 from pcor.schema import Schema
@@ -30,11 +29,19 @@ OneRecord = Annotated[
     str | None,
     typer.Option("--record", help="The record's id, or its row number from 0 if there is no id."),
 ]
+EachEpsilon = Annotated[
+    str,
+    typer.Option(
+        "--epsilon",
+        help="The total privacy cost, for example 0.2; smaller protects more. With --records, the "
+        "cost of each record.",
+    ),
+]
 ListFile = Annotated[
     Path | None,
     typer.Option(
         "--records",
-        help="Many records: a .txt file with a key on each line, or a column of a .csv or "
+        help="Many records: a .txt file with one on each line, or a column of a .csv or "
         ".parquet file.",
     ),
 ]
@@ -63,7 +70,10 @@ def check_one(record: str | None, records: Path | None, **goes_with: object) -> 
         raise ParameterError("give one record with --record, or many with --records FILE")
     for name, value in goes_with.items():
         if records is None and value is not None:
-            raise ParameterError(f"--{name.replace('_', '-')} goes with --records")
+            raise ParameterError(
+                f"--{name.replace('_', '-')} goes with --records FILE, a list of records; leave it "
+                "out for one --record"
+            )
     return record or ""
 
 
@@ -71,7 +81,10 @@ def read_list(path: Path, column: str | None, schema: Schema) -> list[int | str]
     """Return the keys that a file lists, in its order; empty lines and cells are passed over."""
     if path.suffix.lower() == ".txt":
         if column is not None:
-            raise ParameterError("--records-column goes with a .csv or .parquet file")
+            raise ParameterError(
+                "--records-column goes with a .csv or .parquet file; a .txt file has one record on "
+                "each line"
+            )
         found: list[Any] = _lines(path)
     elif path.suffix.lower() in (".csv", ".parquet", ".pq"):
         name = _column(path, column, schema)
@@ -80,7 +93,9 @@ def read_list(path: Path, column: str | None, schema: Schema) -> list[int | str]
         raise SourceError(f"--records {str(path)!r} must end in .txt, .csv or .parquet")
     keys = [plain_key(key) for key in found if key is not None and str(key).strip()]
     if not keys:
-        raise SourceError(f"--records {str(path)!r} lists no records")
+        raise SourceError(
+            f"--records {str(path)!r} lists no records; write one on each line, or one in each row"
+        )
     return keys
 
 
@@ -89,7 +104,7 @@ def _lines(path: Path) -> list[Any]:
         return [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
     except (OSError, UnicodeDecodeError):
         raise SourceError(
-            f"--records {str(path)!r}: no such file, or not a text in UTF-8"
+            f"--records {str(path)!r} cannot be read: no such file, or not a text in UTF-8"
         ) from None
 
 
@@ -99,7 +114,8 @@ def _column(path: Path, given: str | None, schema: Schema) -> str:
     if given is not None:
         if given not in names:
             raise SourceError(
-                f"--records {str(path)!r} has no column {given!r}{did_you_mean(given, names)}"
+                f"--records {str(path)!r} has no column {given!r}{did_you_mean(given, names)}; "
+                "--records-column names one that it has"
             )
         return given
     if schema.id is not None and schema.id in names:
@@ -107,7 +123,8 @@ def _column(path: Path, given: str | None, schema: Schema) -> str:
     if len(names) == 1:
         return names[0]
     raise ParameterError(
-        f"--records {str(path)!r} has several columns; say which with --records-column"
+        f"--records {str(path)!r} has several columns; say which one holds the records with "
+        "--records-column NAME"
     )
 
 
@@ -144,13 +161,19 @@ def release_listed(
 ) -> None:
     """Release for a list of records; end with the exit code of the results."""
     if out is None:
-        raise ParameterError("--records needs --out FILE.jsonl, where each answer is kept at once")
+        raise ParameterError(
+            "--records needs --out FILE.jsonl: each answer is kept there as soon as it is paid for"
+        )
     check_target(out, (".jsonl",))
     if "key" in names:
-        raise ParameterError("--key names one request; with --records each has a name of its own")
+        raise ParameterError(
+            "--key names one request; with --records each record has a key of its own: leave it out"
+        )
     planned = pcor.plan_many(schema, read_list(records, column, schema), **_each(request))
     books = None if ledger is None else pcor.Ledger(ledger, create=False)
-    paid: dict[str, Any] = {} if books is None else {"dataset": schema.name, **names}
+    paid: dict[str, Any] = dict(names)
+    if books is not None:
+        paid["dataset"] = paying.check_dataset(books, names.get("dataset"), schema.name)
     _tell_price(planned, books, paid)
     table = read_table()
     with _progress() as progress:
@@ -177,7 +200,7 @@ def _each(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tell_price(planned: ManyPlan, books: pcor.Ledger | None, paid: Mapping[str, str]) -> None:
-    tell(str(planned))
+    tell(f"{planned.price}.")
     if books is not None:
         left = books.left(paid["dataset"], paid.get("analyst"))
         short = "" if left >= planned.epsilon else "; what is answered already costs nothing"
@@ -187,6 +210,9 @@ def _tell_price(planned: ManyPlan, books: pcor.Ledger | None, paid: Mapping[str,
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
     """Show on stderr how many records are done, where a person is looking."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pcor.context import Context
+from pcor.cli.output import AsJson as AsJson
 from pcor.errors import ContextError, SourceError
-from pcor.schema import Schema
-from pcor.sources.databases import is_database_url
-from pcor.sources.opening import is_files
+
+if TYPE_CHECKING:
+    from pcor.context import Context
+    from pcor.schema import Schema
+
+
+def _detectors(incomplete: str) -> list[str]:
+    from pcor.detectors import detector_names
+
+    return [name for name in detector_names() if name.startswith(incomplete)]
+
+
+def _searches(incomplete: str) -> list[str]:
+    from pcor.search import SEARCHES
+
+    return [name for name in ("auto", *SEARCHES) if name.startswith(incomplete)]
+
 
 File = Annotated[Path, typer.Argument(help="The table: a CSV or Parquet file.", metavar="FILE")]
 Rows = Annotated[
@@ -24,37 +38,55 @@ Rows = Annotated[
 ]
 Memory = Annotated[
     str | None,
-    typer.Option("--memory", help="The most memory to use, for files larger than that: 4GiB."),
+    typer.Option(
+        "--memory", help="The most memory to use, such as 4GiB, for files larger than that."
+    ),
 ]
 MostPairs = Annotated[
     int,
-    typer.Option("--pairs", help="How many (cell, metric) pairs an engine may hand over."),
+    typer.Option(
+        "--pairs",
+        help="With folders and databases: how many distinct values may be read into memory.",
+    ),
 ]
 SchemaFile = Annotated[
-    Path, typer.Option("--schema", help="The schema file (TOML) that declares the domains.")
+    Path, typer.Option("--schema", help="The schema file (TOML): metric, attributes and domains.")
 ]
 RecordKey = Annotated[
     str,
     typer.Option("--record", help="The record's id, or its row number from 0 if there is no id."),
 ]
-Epsilon = Annotated[str, typer.Option("--epsilon", help="The total privacy cost, for example 0.2.")]
+Epsilon = Annotated[
+    str,
+    typer.Option(
+        "--epsilon",
+        help="The total privacy cost, for example 0.2; smaller protects more.",
+    ),
+]
 DetectorName = Annotated[
     str,
     typer.Option(
         "--detector",
-        help="lof, grubbs, histogram, tail, neighbourhood or rare_bin; settings after a colon: "
-        "lof:k=10,threshold=2.0, neighbourhood:radius=500, 'rare_bin:edges=0|1000|5000'.",
+        autocompletion=_detectors,
+        help="What calls a record an outlier: lof, grubbs, histogram, tail, neighbourhood or "
+        "rare_bin; settings after a colon: lof:k=10,threshold=2.0, neighbourhood:radius=500, "
+        "'rare_bin:edges=0|1000|5000'.",
     ),
 ]
 SearchName = Annotated[
     str,
     typer.Option(
         "--search",
-        help="auto, direct, widest_first, uniform, random_walk, depth_first or breadth_first.",
+        autocompletion=_searches,
+        help="How contexts are looked for: auto, direct, widest_first, uniform, random_walk, "
+        "depth_first or breadth_first.",
     ),
 ]
 Samples = Annotated[
-    int | None, typer.Option("--samples", help="How many contexts a sampling search collects.")
+    int | None,
+    typer.Option(
+        "--samples", help="How many contexts a sampling search collects before the final draw."
+    ),
 ]
 UtilityName = Annotated[
     str, typer.Option("--utility", help="What to maximise: population or overlap.")
@@ -71,7 +103,11 @@ Start = Annotated[
     ),
 ]
 Accounting = Annotated[
-    str, typer.Option("--accounting", help="tight, or paper to reproduce its numbers.")
+    str,
+    typer.Option(
+        "--accounting",
+        help="How the cost is worked out: tight, or paper to reproduce the paper's numbers.",
+    ),
 ]
 Selection = Annotated[
     str | None,
@@ -84,30 +120,40 @@ Guarantee = Annotated[
     str,
     typer.Option(
         "--guarantee",
-        help="ocdp, or dp for everyone but the record, with tail, neighbourhood or rare_bin.",
+        help="ocdp (relaxed), or dp, which covers everyone but the record and needs tail, "
+        "neighbourhood or rare_bin.",
     ),
 ]
 Delta = Annotated[
     str | None,
-    typer.Option("--delta", help="Additive slack, for searches with many paid choices."),
+    typer.Option(
+        "--delta",
+        help="A small chance, such as 1e-6, that buys depth_first and breadth_first more accuracy.",
+    ),
 ]
 Steepness = Annotated[
     int | None,
     typer.Option(
-        "--steepness", help="With --guarantee dp: people of utility for one person of margin."
+        "--steepness",
+        help="With --guarantee dp: how much being an outlier counts against population; by default "
+        "chosen for you.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 
 
 def check_rows(place: str) -> None:
     """Refuse a file that is not there, without looking into it; patterns and URLs may pass."""
+    from pcor.sources.databases import is_database_url  # not for the help of a command
+    from pcor.sources.opening import is_files
+
     if not is_database_url(place) and not is_files(place, None) and not Path(place).exists():
-        raise SourceError(f"no such file: {place!r}")
+        raise SourceError(f"no such file: {place!r}; check the name, and the folder you are in")
 
 
 def context(schema: Schema, flag: str, text: str) -> Context:
     """Read the context that a flag gives; a refusal names the flag."""
+    from pcor.context import Context
+
     try:
         return Context.parse(schema, text)
     except ContextError as error:

@@ -8,14 +8,16 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from pcor.cli import interrupts
 from pcor.errors import PcorError
 from pcor.promise import OWNER_ONLY as OWNER_ONLY
+
+# Here and not among the options: a doctor must not need what it looks for.
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -44,9 +46,12 @@ def guarded(command: Command) -> Command:
     @functools.wraps(command)
     def wrapper(*args: Any, **kwargs: Any) -> None:
         try:
+            interrupts.tell_the_command()
             command(*args, **kwargs)
         except PcorError as error:
-            _fail(str(error), error.kind, error.exit_code, as_json=kwargs.get("as_json", False))
+            # Notes are for whoever has the rows: they name what the schema need not name.
+            sentence = "; ".join([str(error), *getattr(error, "__notes__", ())])
+            _fail(sentence, error.kind, error.exit_code, as_json=kwargs.get("as_json", False))
         except KeyboardInterrupt:
             tell("pcor: interrupted; no file was left half-written")
             raise typer.Exit(130) from None
@@ -61,7 +66,7 @@ def guarded(command: Command) -> Command:
                 raise
             sentence = (
                 f"an internal error ({type(error).__name__}); nothing was released. Details are "
-                "withheld because they can hold private rows; PCOR_DEBUG=1 shows them"
+                "withheld because they can hold private rows; PCOR_DEBUG=1 shows them, to you alone"
             )
             _fail(sentence, "internal", 1, as_json=kwargs.get("as_json", False))
 
@@ -71,13 +76,22 @@ def guarded(command: Command) -> Command:
 def _fail(sentence: str, kind: str, code: int, *, as_json: bool) -> None:
     if as_json:
         say_json({"ok": False, "error": sentence, "kind": kind})
-    tell(f"pcor: {sentence}")
+    tell(f"pcor: {sentence}\n(more: pcor explain {kind})")
     raise typer.Exit(code) from None
 
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar on stderr where a person is looking. For owner-only work."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -37,7 +37,7 @@ Out = Annotated[
 
 @guarded
 def contexts(
-    file: options.File,
+    file: options.Rows,
     schema: options.SchemaFile,
     record: options.RecordKey,
     detector: options.DetectorName = "lof",

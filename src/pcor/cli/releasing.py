@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 
 import pcor
-from pcor.cli import many, options
+from pcor.cli import many, options, paying
 from pcor.cli.output import guarded, say, say_json, tell
 from pcor.errors import ParameterError
 from pcor.schema import Schema
-from pcor.sources.fitting import marked_lines
+from pcor.sources.fitting import check_reviewed, marked_lines
 from pcor.sources.questions import PAIRS_LIMIT
 from pcor.writing import check_target
 
@@ -22,7 +22,7 @@ def _request(
 ) -> dict[str, Any]:
     """Read the contexts of a request against the schema."""
     if overlap_with is not None and utility != "overlap":
-        raise ParameterError("--overlap-with goes with --utility overlap")
+        raise ParameterError("--overlap-with goes with --utility overlap; give both or neither")
     wanted: object = utility
     if overlap_with is not None:
         wanted = pcor.Overlap(options.context(schema, "--overlap-with", overlap_with))
@@ -36,7 +36,7 @@ def _request(
 def plan(
     file: options.Rows,
     schema: options.SchemaFile,
-    epsilon: options.Epsilon,
+    epsilon: many.EachEpsilon,
     record: many.OneRecord = None,
     records: many.ListFile = None,
     records_column: many.ListColumn = None,
@@ -67,6 +67,8 @@ def plan(
     one = many.check_one(record, records, records_column=records_column)
     options.check_rows(file)
     declared = Schema.from_file(schema)
+    if marked_lines(schema):
+        tell("note: the schema is a draft, with lines marked REVIEW; a release would refuse it")
     request: dict[str, Any] = {
         "epsilon": epsilon,
         "detector": detector,
@@ -106,7 +108,7 @@ def plan(
 def release(
     file: options.Rows,
     schema: options.SchemaFile,
-    epsilon: options.Epsilon,
+    epsilon: many.EachEpsilon,
     record: many.OneRecord = None,
     records: many.ListFile = None,
     records_column: many.ListColumn = None,
@@ -140,17 +142,28 @@ def release(
     ] = None,
     dataset: Annotated[
         str | None,
-        typer.Option("--dataset", help="Whose budget pays. By default the schema's name."),
+        typer.Option(
+            "--dataset",
+            help="With --ledger: whose budget pays. By default the name in the schema.",
+        ),
     ] = None,
     analyst: Annotated[
-        str | None, typer.Option("--analyst", help="Whose allotment pays. By default the owner.")
+        str | None,
+        typer.Option(
+            "--analyst", help="With --ledger: whose allotment pays. By default the owner."
+        ),
     ] = None,
     key: Annotated[
         str | None,
-        typer.Option("--key", help="The request's name; a new one buys a new draw."),
+        typer.Option(
+            "--key",
+            help="With --ledger: a name for this request. The same name again is free; a new one "
+            "pays for a new draw.",
+        ),
     ] = None,
     version: Annotated[
-        str | None, typer.Option("--version", help="Which state of the table this is.")
+        str | None,
+        typer.Option("--version", help="With --ledger: which state of the table this is."),
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -180,15 +193,21 @@ def release(
         "steepness": steepness,
         **_request(declared, utility, overlap_with, start),
     }
-    if marks := marked_lines(schema):
-        tell(f"note: {marks} lines of the schema are still marked REVIEW: read off the data")
-    pcor.plan(declared, **request)  # what can be refused without the rows is, before they are read
+    check_reviewed(schema)
+    # What can be refused without the rows is, before they are read.
+    settled = pcor.plan(declared, **request)
     names = {"dataset": dataset, "analyst": analyst, "key": key, "version": version}
     given: dict[str, Any] = {name: value for name, value in names.items() if value is not None}
     if ledger is None and given:
-        raise ParameterError(f"--{next(iter(given))} goes with --ledger")
+        raise ParameterError(
+            f"--{next(iter(given))} goes with --ledger: it says how a ledger pays; give --ledger "
+            "too, or leave it out"
+        )
     if ledger is not None and seed is not None:
-        raise ParameterError("--seed is NOT PRIVATE and pays for nothing; leave out --ledger")
+        raise ParameterError(
+            "--seed makes a release that is NOT PRIVATE, for tests, and no ledger pays for it; "
+            "leave out --ledger, or --seed"
+        )
     if records is not None:
         many.release_listed(
             declared,
@@ -210,9 +229,10 @@ def release(
         released = pcor.release(table, one, chooser=chooser, **request)
     else:
         books = pcor.Ledger(ledger, create=False)
-        given.setdefault("dataset", declared.name)
-        table = pcor.Table(file, declared, memory=memory, pairs=pairs)
-        released = books.release(table, one, **given, **request)
+        given["dataset"] = paying.check_dataset(books, dataset, declared.name)
+        with paying.told(books, settled, one, given):
+            table = pcor.Table(file, declared, memory=memory, pairs=pairs)
+            released = books.release(table, one, **given, **request)
     if out is not None:
         released.save(out)
         tell(f"certificate written to {out}")

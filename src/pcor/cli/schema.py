@@ -26,10 +26,17 @@ app = typer.Typer(
 @guarded
 def init(
     file: options.File,
-    metric: Annotated[str, typer.Option("--metric", help="The numeric column to judge by.")],
-    attributes: Annotated[str, typer.Option("--attributes", help="The context attributes: a,b,c.")],
+    metric: Annotated[
+        str, typer.Option("--metric", help="The numeric column that outliers stand out in.")
+    ],
+    attributes: Annotated[
+        str, typer.Option("--attributes", help="The columns that contexts speak of: a,b,c.")
+    ],
     id_column: Annotated[
-        str | None, typer.Option("--id", help="The column that names a record.")
+        str | None,
+        typer.Option(
+            "--id", help="The column that names a record; without one, rows are counted from 0."
+        ),
     ] = None,
     out: Annotated[Path, typer.Option("--out", help="Where to write the draft.")] = Path(
         "schema.toml"
@@ -53,7 +60,8 @@ def init(
         return
     say(OWNER_ONLY)
     say(f"drafted {out}: {marked} lines are marked REVIEW because they were read off the data.")
-    say("A domain is public: it must say what could occur. Go through them before you release.")
+    say("A domain is public: it must say what could occur. Go through them and delete the marks;")
+    say("until then pcor release refuses this schema.")
 
 
 @app.command("check")

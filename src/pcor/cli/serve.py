@@ -35,15 +35,18 @@ def serve(
         typer.Option("--init", help="Prepare the database, print the first owner's key, and end."),
     ] = False,
     new_owner_key: Annotated[
-        bool, typer.Option("--new-owner-key", help="With --init: another one, if it was lost.")
+        bool,
+        typer.Option("--new-owner-key", help="With --init: another owner's key, if it was lost."),
     ] = False,
     demo: Annotated[
         bool,
         typer.Option("--demo", help="Serve synthetic data from a temporary folder."),
     ] = False,
-    host: Annotated[str, typer.Option("--host", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="Where to listen.")] = 8330,
-    workers: Annotated[int, typer.Option("--workers", min=1, max=64, help="Processes.")] = 1,
+    host: Annotated[str, typer.Option("--host", help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="The port to listen at.")] = 8330,
+    workers: Annotated[
+        int, typer.Option("--workers", min=1, max=64, help="How many processes serve.")
+    ] = 1,
     drawers: Annotated[
         int, typer.Option("--drawers", min=1, max=64, help="Searches at once in each process.")
     ] = 1,

@@ -14,7 +14,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
 from pcor.distant import Need
@@ -151,6 +150,8 @@ def critical_value(n: int, alpha: float, tail: str) -> float:
 
 
 def _critical(n: NDArray[np.int64], alpha: float, tail: str) -> NDArray[np.float64]:
+    from scipy import special  # takes a while to import
+
     share = alpha / (2 * n) if tail == "both" else alpha / n
     t = special.stdtrit(n - 2, share)  # the lower quantile: exact far out; only t^2 counts
     critical: NDArray[np.float64] = (n - 1) / np.sqrt(n) * np.sqrt(t * t / (n - 2 + t * t))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from importlib.metadata import entry_points
+from contextlib import suppress
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from pcor.detectors.base import Detector
@@ -16,7 +17,18 @@ _registered: dict[str, Callable[..., Detector]] = {}
 
 
 def register_detector(name: str, factory: Callable[..., Detector]) -> None:
-    """Make a detector known under a name, for this process."""
+    """Make a detector known under a name, for this process.
+
+    Args:
+        name: what to write after ``--detector`` or as ``detector=``.
+        factory: a ``pcor.Detector`` class, or a function that makes one of its settings.
+    """
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ParameterError("name must be one word of letters, digits and _, such as 'mad'")
+    if not callable(factory):
+        raise ParameterError(
+            "factory must be a pcor.Detector class or a function that returns a pcor.Detector"
+        )
     _registered[name] = factory
 
 
@@ -46,27 +58,60 @@ def detector_factory(name: str) -> Callable[..., Detector]:
     """Return what makes the detector of a name; some cannot be made without settings."""
     if name in _registered:
         return _registered[name]
-    for point in entry_points(group=GROUP):
-        if point.name == name:
-            factory: Callable[..., Detector] = point.load()
-            return factory
-    raise UnknownName("detector", name, detector_names())
+    announced = {point.value: point for point in entry_points(group=GROUP, name=name)}
+    if not announced:
+        raise UnknownName("detector", name, detector_names())
+    if len(announced) > 1:
+        raise ParameterError(
+            f"several packages announce a detector {name!r} ({', '.join(sorted(announced))}); "
+            "uninstall all but one, or give the detector itself in Python"
+        )
+    return _loaded(*announced.values())
+
+
+def _loaded(point: EntryPoint) -> Callable[..., Detector]:
+    try:
+        factory: Callable[..., Detector] = point.load()
+    except Exception as error:  # another package's: whatever it is, the user needs its name
+        package = "an installed package" if point.dist is None else f"package {point.dist.name!r}"
+        raise ParameterError(
+            f"detector {point.name!r} is announced by {package} and cannot be loaded from "
+            f"{point.value!r} ({type(error).__name__}: {error}); repair or uninstall that package"
+        ) from error
+    return factory
 
 
 def _built(name: str, factory: Callable[..., Detector], settings: dict[str, Any]) -> Detector:
     try:
-        return factory(**settings)
-    except TypeError:
-        parameters = inspect.signature(factory).parameters
-        allowed = ", ".join(parameters)
-        needed = [p for p in parameters.values() if p.default is p.empty and p.name not in settings]
-        if needed:
-            raise ParameterError(
-                f"detector {name!r} needs {needed[0].name}: write {name}:{needed[0].name}=..."
-            ) from None
+        made = factory(**settings)
+    except TypeError as error:
+        _check_settings(name, inspect.signature(factory), settings)
         raise ParameterError(
-            f"detector {name!r} does not take these settings; it has: {allowed}"
+            f"detector {name!r} takes these settings and cannot be made with them "
+            f"({type(error).__name__}: {error}); give others, or tell its authors"
+        ) from error
+    if not isinstance(made, Detector):
+        raise ParameterError(
+            f"what is known as detector {name!r} made no pcor.Detector; it must be a subclass of "
+            "pcor.Detector, or a function that returns an object of one"
+        )
+    return made
+
+
+def _check_settings(name: str, signature: inspect.Signature, settings: dict[str, Any]) -> None:
+    """Refuse settings that a detector does not have, or without one that it needs."""
+    with suppress(TypeError):
+        signature.bind(**settings)
+        return
+    parameters = signature.parameters
+    needed = [p for p in parameters.values() if p.default is p.empty and p.name not in settings]
+    if needed:
+        raise ParameterError(
+            f"detector {name!r} needs {needed[0].name}: write {name}:{needed[0].name}=..."
         ) from None
+    raise ParameterError(
+        f"detector {name!r} does not take these settings; it has: {', '.join(parameters)}"
+    ) from None
 
 
 def _settings(name: str, text: str) -> dict[str, Any]:

@@ -108,7 +108,8 @@ def read_budget(connection: Connection, dataset: str) -> Account:
     if account is None:
         raise ParameterError(
             f"the ledger has no budget for dataset {dataset!r}; its owner sets one first: "
-            "`pcor ledger budget`, or set_budget in Python"
+            "`pcor ledger budget`, or set_budget in Python. If the budget has another name, give "
+            "it: dataset= (--dataset)"
         )
     return account
 

@@ -66,9 +66,7 @@ class Entry:
 
     def sealed(self) -> str:
         """Return the hash that the entry must have."""
-        columns = asdict(self)
-        del columns["hash"]
-        return fingerprint(canonical(columns))
+        return sealed_hash(asdict(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry for an export; its body is spelled out."""
@@ -77,6 +75,11 @@ class Entry:
     def to_line(self) -> str:
         """Return the entry as a line of an export."""
         return json.dumps(self.to_dict(), ensure_ascii=False) + "\n"
+
+
+def sealed_hash(columns: Mapping[str, Any]) -> str:
+    """Return the hash over all columns of an entry, the hash before it among them, but its own."""
+    return fingerprint(canonical({name: columns[name] for name in columns if name != "hash"}))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,14 @@ from sqlalchemy import Connection
 
 from pcor.certificate import Release
 from pcor.choosing import Chooser
-from pcor.errors import BudgetExceeded, LedgerError, ParameterError, PcorError, check_whole
+from pcor.errors import (
+    Amount,
+    BudgetExceeded,
+    LedgerError,
+    ParameterError,
+    PcorError,
+    check_whole,
+)
 from pcor.ledger.accounts import (
     EVERYBODY,
     NOTHING,
@@ -131,9 +138,9 @@ class Ledger:
         """Return what can still be spent: by all together, or by one analyst."""
         books = self.status(dataset)
         if analyst is None or analyst == OWNER:
-            return books.left
+            return Amount(books.left)
         own = [account.left for account in books.allotments if account.analyst == analyst]
-        return min(books.left, *own) if own else NOTHING
+        return Amount(min(books.left, *own) if own else NOTHING)
 
     # -- releases ----------------------------------------------------------------------------------
 

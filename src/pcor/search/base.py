@@ -125,7 +125,7 @@ class Explorer:
         else:
             raise StartError(
                 "the record is not an outlier in the start context; give another one, or leave "
-                "start out to have one found"
+                "start (--start) out to have one found. This answer is charged like any other"
             )
         return self.start
 

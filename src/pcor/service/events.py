@@ -15,11 +15,10 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from pcor.errors import LedgerError
-from pcor.ledger.entries import lock_head
-from pcor.ledger.request import canonical, fingerprint
+from pcor.ledger.entries import START, lock_head, sealed_hash
+from pcor.ledger.request import canonical
 from pcor.service import tables
 
-START = "0" * 64
 DAMAGED = "the audit log is damaged; restore the database from a copy"
 
 
@@ -47,9 +46,7 @@ class Event:
 
     def sealed(self) -> str:
         """Return the hash that the event must have."""
-        columns = asdict(self)
-        del columns["hash"]
-        return fingerprint(canonical(columns))
+        return sealed_hash(asdict(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event; its body is spelled out."""

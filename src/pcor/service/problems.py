@@ -106,6 +106,22 @@ def of_error(error: PcorError) -> Problem:
     return Problem(status, error.kind, str(error), headers=headers, **more)
 
 
+# What the framework refuses by itself, in words that say what to do.
+_BY_STATUS = {
+    400: ("malformed", "the body cannot be read; send one JSON object"),
+    404: ("not_found", "there is nothing at this address; check it for misprints"),
+    405: ("method_not_allowed", "this address does not take this method; /openapi.json says which"),
+    413: ("too_large", "the body of this request is too large"),
+}
+
+
+def of_status(status: int, headers: Mapping[str, str] | None = None) -> Problem:
+    """Return what the service says where the framework knows nothing but a status."""
+    phrase = HTTPStatus(status).phrase
+    kind, detail = _BY_STATUS.get(status, (phrase.lower().replace(" ", "_"), f"{phrase}."))
+    return Problem(status, kind, detail, headers=headers)
+
+
 def unknown(what: str) -> Problem:
     """Return the answer for whatever does not exist or is not for the one who asks."""
     return Problem(404, "not_found", f"there is no such {what}, or it is not open to this key")
@@ -124,7 +140,10 @@ def internal(error: BaseException) -> Problem:
     number = secrets.token_hex(8)
     log.error("error %s: a %s", number, type(error).__name__)
     return Problem(
-        500, "internal", "an internal error; whoever runs the service finds it by its id", id=number
+        500,
+        "internal",
+        "an internal error; whoever runs the service finds it in its log by this id",
+        id=number,
     )
 
 
@@ -141,25 +160,18 @@ async def _on_pcor_error(_: Request, error: Exception) -> JSONResponse:
 async def _on_invalid(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # noqa: S101 (registered for it)
     found = error.errors()
-    malformed = any(one["type"] == "json_invalid" for one in found)
+    if any(one["type"] == "json_invalid" for one in found):
+        detail = "the body is not JSON; send one JSON object, and mind the quotes"
+        return Problem(400, "malformed", detail).response()
     # Where and why, never what: a field may hold a record's id that was sent by mistake.
-    said = "; ".join(f"{_place(one['loc'])}: {_reason(one)}" for one in found[:10])
-    kind, status = ("malformed", 400) if malformed else ("invalid", 422)
-    return Problem(status, kind, said[:2000]).response()
+    said = "; ".join(f"{_place(one['loc'])}: {one['msg']}" for one in found[:10])
+    return Problem(422, "invalid", said[:2000]).response()
 
 
 def _place(parts: tuple[Any, ...]) -> str:
     return ".".join(str(part)[:50] for part in parts if part != "body") or "body"
 
 
-def _reason(one: Mapping[str, Any]) -> str:
-    return "is not JSON" if one["type"] == "json_invalid" else str(one["msg"])
-
-
 async def _on_http(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101 (registered for it)
-    phrase = HTTPStatus(error.status_code).phrase
-    kind = phrase.lower().replace(" ", "_")
-    return Problem(
-        error.status_code, kind, f"{phrase}.", headers=dict(error.headers or {})
-    ).response()
+    return of_status(error.status_code, dict(error.headers or {})).response()

@@ -56,7 +56,9 @@ class Settings:
             if getattr(self, name) < 1:
                 raise ParameterError(f"{name} must be at least 1")
         if not self.data.is_dir():
-            raise ParameterError(f"the data folder {str(self.data)!r} does not exist; make it")
+            raise ParameterError(
+                f"the data folder {str(self.data)!r} does not exist; make it and put tables into it"
+            )
 
     @property
     def moments(self) -> dict[str, int]:

@@ -16,8 +16,10 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from pcor.errors import SourceError, did_you_mean
+from pcor.sources.csv_hints import encoding_hint, separator_hint
 
 SUFFIXES = (".csv", ".parquet", ".pq")
+_SHOWN = 30  # columns that an owner is shown
 
 # A quoted cell may hold a line break; without this a long file with one cannot be read.
 _PARSE = csv.ParseOptions(newlines_in_values=True)
@@ -34,7 +36,9 @@ def read_columns(source: Any, columns: Sequence[str]) -> pa.Table:
     wanted = list(dict.fromkeys(columns))
     if isinstance(source, str | Path):
         path = Path(source)
-        check_columns(f"the file {str(path)!r}", column_names(path), wanted)
+        names = column_names(path)
+        check_separator(path, names, wanted)
+        check_columns(f"the file {str(path)!r}", names, wanted)
         with _reading(path):
             return _read_file(path, wanted)
     check_columns("the table", column_names(source), wanted)
@@ -76,18 +80,23 @@ def column_names(source: Any) -> list[str]:
 def _check_file(path: Path) -> None:
     if path.suffix.lower() not in SUFFIXES:
         raise SourceError(
-            f"cannot tell what {str(path)!r} is by its ending; allowed: {', '.join(SUFFIXES)}"
+            f"cannot tell what {str(path)!r} is by its ending; allowed: {', '.join(SUFFIXES)}. "
+            "Save a spreadsheet as CSV, and unpack what is packed"
         )
     try:
         if not path.exists():
-            raise SourceError(f"no such file: {str(path)!r}")
+            raise SourceError(
+                f"no such file: {str(path)!r}; check the name, and the folder you are in"
+            )
         if not path.is_file():
-            raise SourceError(f"{str(path)!r} is not a file")
+            raise SourceError(f"{str(path)!r} is not a file; name a file in it")
         if path.stat().st_size == 0:
-            raise SourceError(f"the file {str(path)!r} is empty")
+            raise SourceError(f"the file {str(path)!r} is empty; it needs a header and rows")
         path.open("rb").close()
     except OSError:
-        raise SourceError(f"the file {str(path)!r} may not be read by this user") from None
+        raise SourceError(
+            f"the file {str(path)!r} may not be read by this user; check its permissions"
+        ) from None
 
 
 @contextmanager
@@ -97,8 +106,26 @@ def _reading(path: Path) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         kind = "CSV" if path.suffix.lower() == ".csv" else "Parquet"
-        hint = " (UTF-8, separated by commas)" if kind == "CSV" else ""
-        raise SourceError(f"the file {str(path)!r} cannot be read as {kind}{hint}") from None
+        hint = _csv_trouble(path) if kind == "CSV" else "it is damaged, or something else"
+        raise SourceError(f"the file {str(path)!r} cannot be read as {kind}: {hint}") from None
+
+
+def _csv_trouble(path: Path) -> str:
+    """Return what is probably wrong with a CSV file that a reader gave up on."""
+    usual = "it must be UTF-8 text, separated by commas, with as many cells in each row as names"
+    try:
+        return encoding_hint(path) or separator_hint(path) or usual
+    except OSError:
+        return usual
+
+
+def check_separator(path: Path, names: Sequence[str], wanted: Sequence[str]) -> None:
+    """Refuse a CSV file that was read as one column because it is separated by something else."""
+    if path.suffix.lower() == ".csv" and not set(names) & set(wanted):
+        with _reading(path):
+            hint = separator_hint(path)
+        if hint:
+            raise SourceError(f"the file {str(path)!r} cannot be read as CSV: {hint}")
 
 
 def _names_in(path: Path) -> list[str]:
@@ -127,13 +154,21 @@ def check_columns(where: str, names: Sequence[str], wanted: Sequence[str]) -> No
     if not set(names) & set(wanted):
         # The first line may be a row and not a header, so its words are not repeated.
         raise SourceError(
-            f"{where} has none of the declared columns; it needs a header with: {', '.join(wanted)}"
+            f"{where} has none of the declared columns; is its first line a header? It needs a "
+            f"header with: {', '.join(wanted)}"
         )
     for column in wanted:
         if column not in names:
-            raise SourceError(
+            missing = SourceError(
                 f"{where} has no column {column!r}{did_you_mean(column, names)}; "
                 f"it needs the columns: {', '.join(wanted)}"
             )
+            missing.add_note(f"it has: {_listed(names)}")  # not the schema's: for the owner
+            raise missing
         if list(names).count(column) > 1:
-            raise SourceError(f"{where} has more than one column {column!r}")
+            raise SourceError(f"{where} has more than one column {column!r}; rename one of them")
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

@@ -12,6 +12,7 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -54,7 +55,9 @@ class Database:
     def __post_init__(self) -> None:
         scheme, colon, rest = self.url.partition("://")
         if not colon or scheme not in _SCHEMES:
-            raise SourceError(f"a database URL begins with one of: {', '.join(_SCHEMES)}://")
+            raise SourceError(
+                f"a database URL begins with one of: {', '.join(s + '://' for s in _SCHEMES)}"
+            )
         if not self.table:
             place, _, table = rest.partition("#")
             object.__setattr__(self, "url", f"{scheme}://{place}")
@@ -96,6 +99,8 @@ class DatabaseEngine:
         except SourceError:
             raise
         except Exception:
+            if name == "sqlite":
+                raise SourceError(_sqlite_trouble(rest)) from None
             raise SourceError(
                 f"cannot connect to the {name} database; check the URL, the server and the password"
             ) from None
@@ -104,7 +109,10 @@ class DatabaseEngine:
             self.version = self._version()
             self.kinds: Mapping[str, str] = self._kinds(parts)
         if not self.kinds:
-            raise SourceError(f"the database has no table {source.table!r} that may be read")
+            raise SourceError(
+                f"the database has no table {source.table!r} that may be read; check the name "
+                "after '#' and what the user of the URL may read"
+            )
 
     def run(self, query: str) -> pa.Table:
         """Return the answer to a query."""
@@ -154,6 +162,15 @@ class DatabaseEngine:
     def _column(self, query: str) -> list[Any]:
         found: list[Any] = self.run(query).column(0).to_pylist()
         return found
+
+
+def _sqlite_trouble(place: str) -> str:
+    if not Path(place).is_file():
+        return (
+            f"no such file: {place!r}, for the SQLite database sqlite://{place}; a path from the "
+            "root has three slashes: sqlite:///data/claims.db#claims"
+        )
+    return f"the file {place!r} cannot be opened as an SQLite database; is it one?"
 
 
 def _postgresql_kind(kind: str, category: str) -> str:

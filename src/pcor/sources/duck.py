@@ -6,6 +6,7 @@ private folder (``spilling``); a relation is asked through the connection it cam
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import threading
@@ -97,10 +98,20 @@ def files_engine(files: Sequence[str | Path], memory: str | None = None) -> Duck
     try:
         return DuckEngine(reader, connection)
     except SourceError:
+        _check_found(files)
         raise SourceError(
-            f"cannot read {', '.join(map(repr, map(str, files)))} as {kind.upper()}: no such file, "
-            "or not all of them have the same columns"
+            f"cannot read {', '.join(map(repr, map(str, files)))} as {kind.upper()}: not all of "
+            "the files have the same columns, or one is damaged or written otherwise"
         ) from None
+
+
+def _check_found(files: Sequence[str | Path]) -> None:
+    """Refuse a name, a pattern or a folder that no file answers to."""
+    for file in map(str, files):
+        if not glob.glob(file, recursive=True):
+            pattern = set("*?[") & set(file)
+            what = "no file matches the pattern" if pattern else "no such file:"
+            raise SourceError(f"{what} {file!r}; check the folder and the ending") from None
 
 
 def _patterns(files: Sequence[str | Path]) -> tuple[str, list[str]]:
@@ -124,7 +135,10 @@ def _inside(folder: Path) -> str:
     for ending in ("parquet", "csv"):
         if next(folder.rglob(f"*.{ending}"), None) is not None:
             return str(folder / "**" / f"*.{ending}")
-    raise SourceError(f"{str(folder)!r} is not a file, and as a folder holds no .parquet or .csv")
+    raise SourceError(
+        f"{str(folder)!r} is not a file, and as a folder holds no .parquet or .csv file; name the "
+        "file, or the folder that the files are in"
+    )
 
 
 def _connection(memory: str | None) -> Any:

@@ -215,12 +215,14 @@ def metric_not_numeric(metric: Metric) -> MetricError:
     """Say that the metric is not a number in every row."""
     return MetricError(
         f"the metric {metric.column!r} is not numeric: at least one row holds text or another "
-        "kind of value; a metric must be a number in every row"
+        "kind of value; a metric must be a number in every row. `pcor schema check` shows the "
+        "owner which are not"
     )
 
 
 def bins_not_numeric(attribute: Attribute) -> SourceError:
     """Say that a binned attribute is not a number in every row."""
     return SourceError(
-        f"attribute {attribute.name!r} has declared edges, but its column is not numeric"
+        f"attribute {attribute.name!r} has declared edges, but its column is not numeric; correct "
+        "the column, or declare values instead of edges"
     )

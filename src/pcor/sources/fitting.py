@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pcor.errors import MetricError, SourceError
+from pcor.errors import MetricError, SchemaError, SourceError
 from pcor.schema import Attribute, Metric, Schema, Value, toml_value
-from pcor.sources.columns import column_names, read_columns
+from pcor.sources.columns import check_separator, column_names, read_columns
 from pcor.sources.encoding import LARGEST_METRIC, encode, encode_attribute, numbers
 
 REVIEW = "# REVIEW: read off the data"
@@ -63,11 +63,16 @@ def draft(
 ) -> str:
     """Return the text of a schema file for a table, with every value from the data marked."""
     if not attributes:
-        raise SourceError("name at least one attribute (--attributes a,b,c)")
+        raise SourceError(
+            "name at least one attribute, a column that contexts speak of: --attributes a,b,c"
+        )
     wanted = [metric, *attributes, *([id_column] if id_column is not None else [])]
     for column in wanted:
         if wanted.count(column) > 1:
-            raise SourceError(f"column {column!r} is named twice; each column has one role")
+            raise SourceError(
+                f"column {column!r} is named twice; each column has one role: the metric, an "
+                "attribute or the id"
+            )
     columns = read_columns(source, wanted)
     numbers(columns[metric], Metric(metric))  # refuses a metric that is not numeric
     dataset = name or (Path(source).stem if isinstance(source, str | Path) else "dataset")
@@ -88,6 +93,16 @@ def marked_lines(schema: Path) -> int:
     return schema.read_text(encoding="utf-8").count(REVIEW)
 
 
+def check_reviewed(schema: Path) -> None:
+    """Refuse a schema file in which the data, and not yet the owner, says what could occur."""
+    if marked_lines(schema):
+        raise SchemaError(
+            f"the schema {str(schema)!r} is a draft: lines marked REVIEW were read off the data, "
+            "and a domain is public. Read each one, add what could occur but did not, delete the "
+            "marks, and try again. Nothing was released or charged"
+        )
+
+
 def misfits(source: Any, schema: Schema) -> list[Misfit]:
     """Return everything that does not fit, for the owner's eyes."""
     present = column_names(source)
@@ -95,6 +110,8 @@ def misfits(source: Any, schema: Schema) -> list[Misfit]:
         Misfit(c, "the table has no such column", 0) for c in schema.columns if c not in present
     ]
     if len(missing) == len(schema.columns):
+        if isinstance(source, str | Path):
+            check_separator(Path(source), present, schema.columns)
         return missing
     columns = read_columns(source, [c for c in schema.columns if c in present])
     found = missing

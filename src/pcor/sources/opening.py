@@ -7,12 +7,12 @@ Private: nothing is read here. Frames in memory and single files are encoded in 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import narwhals as nw
 from narwhals import dependencies
-from pyarrow import dataset
 
 from pcor.errors import ParameterError
 from pcor.sources.databases import Database, DatabaseEngine, is_database_url
@@ -20,6 +20,7 @@ from pcor.sources.duck import dataset_engine, files_engine, relation_engine
 from pcor.sources.engine import Engine
 from pcor.sources.lazy_polars import PolarsEngine
 from pcor.sources.spark import SparkEngine
+from pcor.sources.sql import Dialect
 
 _PATTERN = set("*?[")
 
@@ -33,7 +34,9 @@ def open_engine(source: Any, memory: str | None = None) -> Engine | None:
     """
     if is_files(source, memory):
         return files_engine([source] if isinstance(source, str | Path) else source, memory)
-    if isinstance(source, dataset.Dataset):
+    # Who holds a dataset has imported its module; importing it here takes a while, and pandas.
+    datasets = sys.modules.get("pyarrow.dataset")
+    if datasets is not None and isinstance(source, datasets.Dataset):
         return dataset_engine(source, memory)
     engine = _other_engine(nw.to_native(source, pass_through=True))
     if memory is not None:
@@ -66,4 +69,7 @@ def _other_engine(source: Any) -> Engine | None:
         source
     ):
         return SparkEngine(source)
+    if isinstance(getattr(source, "dialect", None), Dialect):
+        engine: Engine = source  # somebody's own; docs/contributing/engine.md says how
+        return engine
     return None

@@ -22,7 +22,7 @@ from starlette.exceptions import HTTPException
 from pcor.errors import PcorError
 from pcor.service.keys import Key
 from pcor.service.page.rendering import render, url
-from pcor.service.problems import Problem, internal, of_error
+from pcor.service.problems import Problem, internal, of_error, of_status
 from pcor.service.roles import check_role
 from pcor.service.sessions import check_form, signed_in
 
@@ -95,8 +95,7 @@ def as_problem(error: Exception) -> Problem:
     if isinstance(error, RequestValidationError):
         return Problem(422, "invalid", "this address is not one of a page; go back and try again")
     if isinstance(error, HTTPException):
-        phrase = HTTPStatus(error.status_code).phrase
-        return Problem(error.status_code, "http", f"{phrase}.")
+        return of_status(error.status_code)
     return internal(error)
 
 
@@ -170,7 +169,7 @@ def field(form: dict[str, str], name: str) -> str:
     """Return a field that must be filled in."""
     found = form.get(name, "")
     if not found:
-        raise Problem(422, "missing", f"fill in {name.replace('_', ' ')}")
+        raise Problem(422, "invalid", f"fill in {name.replace('_', ' ')}")
     return found
 
 

@@ -16,6 +16,7 @@ from pcor.errors import plain
 from pcor.service.models import DatasetBody
 from pcor.service.problems import Problem
 from pcor.service.registry import OPTIONS, PRESETS, Registration
+from pcor.sources.fitting import REVIEW
 
 # What the form is filled with before anybody has written into it.
 EMPTY: dict[str, str] = {
@@ -86,7 +87,7 @@ def body_of(form: dict[str, str]) -> tuple[str, dict[str, Any]]:
     """Return the name and the body of a registration, or say what is wrong with the form."""
     name = form.get("name", "")
     if not _NAME.fullmatch(name):
-        raise Problem(422, "name", "give the dataset a name of 1 to 200 characters, without /")
+        raise Problem(422, "invalid", "give the dataset a name of 1 to 200 characters, without /")
     given: dict[str, Any] = {
         "schema": _schema(form.get("schema", "")),
         "source": form.get("source", ""),
@@ -115,6 +116,13 @@ def budget_of(form: dict[str, str], epsilon: str = "epsilon") -> dict[str, str |
 
 
 def _schema(text: str) -> dict[str, Any]:
+    if REVIEW in text:
+        raise Problem(
+            422,
+            "schema",
+            "the schema is a draft: lines marked REVIEW were read off the data, and a domain is "
+            "public; read each one and delete the marks",
+        )
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -132,7 +140,7 @@ def _option(name: str, text: str) -> str | int | None:
         return None
     if name in _WHOLE:
         if not (text.isascii() and text.isdigit()) or len(text) > 10:
-            raise Problem(422, name, f"{name} must be a whole number, or empty")
+            raise Problem(422, "invalid", f"{name} must be a whole number, or empty")
         return int(text)
     return text
 

@@ -183,13 +183,13 @@ def _presets(service: Service, key: Key, registration: Registration) -> list[dic
 
 def _draw(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:8]) <= 1_000_000:
-        raise Problem(422, "draw", "draw must be a whole number from 1 to 1,000,000")
+        raise Problem(422, "invalid", "draw must be a whole number from 1 to 1,000,000")
     return int(text)
 
 
 def _call(text: str) -> str:
     if len(text) > 64 or not (text.isascii() and text.isprintable()):
-        raise Problem(422, "form", "this form is not one of ours; open the page again")
+        raise Problem(422, "invalid", "this form is not one of ours; open the page again")
     return f"page-{text}"
 
 

@@ -123,7 +123,7 @@ def audit(request: Request, key: Owner, form: Form) -> Response:
     record, preset = field(form, "record"), field(form, "preset")
     registration = newest(service, field(form, "dataset"))
     if preset not in PRESETS:
-        raise Problem(422, "preset", "preset must be small, medium or large")
+        raise Problem(422, "invalid", "preset must be small, medium or large")
     running = Audit(service, registration, record, preset)
     before, after = pieces(
         request,

@@ -28,7 +28,7 @@ def make_key(request: Request, key: Owner, form: Form) -> Response:
     """Make a key and show it, this once."""
     days = field(form, "days")
     if not (days.isascii() and days.isdigit()) or not 1 <= int(days[:6]) <= MOST_DAYS:
-        raise Problem(422, "days", f"days must be a whole number from 1 to {MOST_DAYS:,}")
+        raise Problem(422, "invalid", f"days must be a whole number from 1 to {MOST_DAYS:,}")
     name = field(form, "name")
     made, token = owning.new_key(
         of(request), key, role=field(form, "role"), name=name, days=int(days)

@@ -1,4 +1,4 @@
-"""Synthetic data of the paper's shape, the same on every machine. Nobody in it exists.
+"""Synthetic data of the paper's shape. Nobody in it exists.
 
 ``salaries`` is like the paper's salary table: 9 job titles, 8 employers, 8 years, 51,000 rows,
 heavy upper tails, and a few records planted so that they are hidden: ordinary in the whole table

@@ -1,0 +1,162 @@
+"""The command ``pcor`` and its list of commands.
+
+A command's module, and the part of the library that it needs, is imported when the command runs,
+shows its own help or completes its own options: ``pcor --help`` needs none of them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+# Each command: where it is, and its line in the list, which is the first sentence of its own help.
+COMMANDS = {
+    "demo": (
+        "demo:demo",
+        "Release one context on built-in synthetic data; no data of yours is needed.",
+    ),
+    "schema": ("schema:app", "Draft a schema, or check that a table fits one."),
+    "plan": ("releasing:plan", "Tell what a release would do and cost."),
+    "release": ("releasing:release", "Release one context in which the record is an outlier."),
+    "contexts": (
+        "owner:contexts",
+        "OWNER ONLY: list every context in which the record is an outlier (COE).",
+    ),
+    "outliers": (
+        "owner:outliers",
+        "OWNER ONLY: list the records that are outliers in one context.",
+    ),
+    "reference": (
+        "reference:reference",
+        "OWNER ONLY: write every context with its population and all of its outliers.",
+    ),
+    "audit": ("audit:audit", "OWNER ONLY: say who a release would expose, and by how much."),
+    "tradeoff": (
+        "tradeoff:tradeoff",
+        "Draw utility and validity against epsilon, for each search and guarantee.",
+    ),
+    "experiment": ("experiment:app", "Run the paper's experiments again."),
+    "ledger": (
+        "ledger:app",
+        "Keep a budget that outlives the command: set it, share it out, look at the books.",
+    ),
+    "serve": (
+        "serve:serve",
+        "Serve releases over HTTP: owners register datasets, analysts ask, auditors read the "
+        "books.",
+    ),
+    "doctor": (
+        "doctor:doctor",
+        "Check the installation: versions, randomness, the private draw, detectors.",
+    ),
+    "explain": (
+        "explain:explain",
+        "Explain an error: its cause, what to do, and whether anything was charged.",
+    ),
+}
+
+
+class Later(TyperCommand):
+    """A command that is known by its name and its line until somebody uses it."""
+
+    def load(self) -> Any:
+        """Import the command itself."""
+        place, _ = COMMANDS[self.name or ""]
+        module, _, name = place.partition(":")
+        found = getattr(import_module(f"pcor.cli.{module}"), name)
+        holder = typer.Typer(rich_markup_mode=None)
+        if isinstance(found, typer.Typer):
+            holder.add_typer(found, name=self.name)
+        else:
+            holder.command(self.name)(found)
+        return typer.main.get_group(holder).commands[self.name or ""]
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        """Hand over to the command itself: typer goes on with the one that the context names."""
+        return self.load().make_context(*args, **kwargs)
+
+
+class Commands(TyperGroup):
+    """Know the commands by name; say a misspelt line as JSON, where JSON was asked for."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, (_, line) in COMMANDS.items():
+            self.add_command(Later(name, help=line))
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run; what typer itself refuses never reaches a command's own guard."""
+        words = list(sys.argv[1:] if args is None else args)
+        if not standalone_mode or "--json" not in words:
+            return super().main(
+                words, prog_name, complete_var, standalone_mode, windows_expand_args, **extra
+            )
+        try:
+            done = super().main(words, prog_name, complete_var, False, windows_expand_args, **extra)
+        except Exception as error:
+            # Typer's refusals can show themselves; their base class is not one of its public names.
+            if not hasattr(error, "show") or not hasattr(error, "format_message"):
+                raise
+            from pcor.cli.output import say_json
+
+            error.show()
+            say_json({"ok": False, "error": error.format_message(), "kind": "usage"})
+            sys.exit(2)
+        sys.exit(done)
+
+
+app = typer.Typer(
+    name="pcor",
+    cls=Commands,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,  # a traceback can hold private rows
+    help="""Explain why a record is an outlier without giving away everybody else.
+
+PCOR releases a context, such as "job is Librarian; any employer", in which the record really is an
+outlier, drawn so that it tells little about the other people in it. The usual guarantee is a
+relaxed one (OCDP) and does not cover everybody; --guarantee dp covers everyone but the record.
+Each release says in full what it promises.
+
+Try: pcor demo
+
+Then, with your own table:
+
+pcor schema init claims.csv --metric amount --attributes region,product --out claims.toml
+
+pcor release claims.csv --schema claims.toml --record 17 --epsilon 0.2
+""",
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from pcor import __version__
+
+        print(f"pcor {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Hold the options of ``pcor`` itself."""

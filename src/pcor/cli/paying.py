@@ -1,0 +1,59 @@
+"""What the command line says about a ledger that pays: which dataset, what it cost, what is left.
+
+Public: all of it. Whoever names a ledger on the command line can open it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pcor.cli.output import tell
+from pcor.errors import NoValidContext, ParameterError, StartError, did_you_mean, plain
+
+if TYPE_CHECKING:
+    from pcor.ledger import Ledger
+    from pcor.planning import Plan
+
+
+def check_dataset(books: Ledger, given: str | None, of_schema: str) -> str:
+    """Return whose budget pays, or refuse a dataset without one and name those that have one."""
+    dataset = of_schema if given is None else given
+    known = books.datasets()
+    if dataset in known:
+        return dataset
+    whence = "" if given is not None else " (the name in the schema; --dataset names another)"
+    there = f"it has budgets for: {', '.join(known)}" if known else "it has no budget at all yet"
+    raise ParameterError(
+        f"the ledger has no budget for dataset {dataset!r}{whence}{did_you_mean(dataset, known)}; "
+        f"{there}. `pcor ledger budget LEDGER {dataset} --epsilon 2` would set one. Nothing was "
+        "spent"
+    )
+
+
+@contextmanager
+def told(books: Ledger, settled: Plan, record: str, names: Mapping[str, str]) -> Iterator[None]:
+    """Say after a release whether it was paid for now, and what is left."""
+    # These bring a database library along.
+    from pcor.ledger.accounts import OWNER
+    from pcor.ledger.request import Request
+
+    asked: dict[str, Any] = {"analyst": OWNER, **names}
+    request = Request.of(settled, record, **asked)
+    before = books.answered(request) is not None
+    try:
+        yield
+    except (NoValidContext, StartError):  # answers too, and paid for
+        _tell(books, settled, names, before=before)
+        raise
+    _tell(books, settled, names, before=before)
+
+
+def _tell(books: Ledger, settled: Plan, names: Mapping[str, str], *, before: bool) -> None:
+    delta = f" and delta {plain(settled.bill.delta)}" if settled.bill.delta else ""
+    cost = f"charged epsilon {plain(settled.bill.epsilon)}{delta}"
+    dataset, analyst = names["dataset"], names.get("analyst")
+    whose = f"dataset {dataset!r}" if analyst is None else f"{analyst!r} of dataset {dataset!r}"
+    left = plain(books.left(dataset, analyst))
+    tell(f"{'answered before; free' if before else cost}. Left for {whose}: epsilon {left}")

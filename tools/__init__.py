@@ -1,0 +1,1 @@
+"""What builds the documentation: pages, pictures, packages. No part of the library."""

@@ -1,0 +1,111 @@
+"""The page of errors: class, kind, exit code, HTTP status, meaning."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from pcor import client, errors, service
+from pcor.service import problems
+from tools.reference import docstrings, markdown
+
+PAGES = Path(__file__).parents[2] / "docs" / "errors"
+
+_INTRO = """
+Everything that can be refused. In Python it is raised; the command line says it on stderr and exits
+with its code; the service answers with its status and `application/problem+json`. No message quotes
+a row, a count, a score or a draw, so it can be shown to the analyst and written to a log. The
+`kind` is for programs and does not change; follow it to the cause and the fix.
+"""
+
+_SERVICE = """
+The service refuses some requests before they reach the library. The body is the same for all:
+`type`, `title`, `status`, `kind`, `detail`. Words in braces are filled in.
+"""
+
+
+def page() -> str:
+    """Return the page."""
+    rows = [_row(kind, depth) for kind, depth in family()]
+    return markdown.page(
+        "Errors",
+        _INTRO,
+        markdown.section(
+            2,
+            "Errors of the library",
+            markdown.table(["class", "kind", "exit code", "HTTP", "meaning"], rows),
+            "A class stands below the one that it is a kind of: `except pcor.PcorError` catches "
+            "them all.",
+        ),
+        markdown.section(
+            2,
+            "Problems of the service",
+            _SERVICE,
+            markdown.table(
+                ["HTTP", "kind", "detail"],
+                [[str(s), _page_of(k), detail] for s, k, detail in service_problems()],
+            ),
+        ),
+    )
+
+
+def family(
+    above: type[errors.PcorError] = errors.PcorError, depth: int = 0
+) -> Iterator[tuple[type[errors.PcorError], int]]:
+    """Yield every error of the library below one, with its depth."""
+    yield above, depth
+    for below in above.__subclasses__():
+        if below.__module__ in (errors.__name__, client.__name__):
+            yield from family(below, depth + 1)
+
+
+def _row(kind: type[errors.PcorError], depth: int) -> list[str]:
+    status = next(status for one, status in problems._STATUSES if issubclass(kind, one))
+    return [
+        "·" * depth + markdown.code(kind.__name__),
+        _page_of(kind.kind),
+        str(kind.exit_code),
+        str(status) if kind.__module__ == errors.__name__ else "",
+        docstrings.read(kind).first,
+    ]
+
+
+def _page_of(kind: str) -> str:
+    """Return a kind, with a link to its page where there is one."""
+    known = (PAGES / f"{kind}.md").exists()
+    return markdown.link(f"`{kind}`", f"../errors/{kind}.md") if known else f"`{kind}`"
+
+
+def service_problems() -> list[tuple[int, str, str]]:
+    """Return what the service's own code refuses: status, kind and the sentence."""
+    found = set()
+    for module in _modules():
+        for node in ast.walk(ast.parse(inspect.getsource(module))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Problem":
+                given = [_text(one) for one in node.args[:3]]
+                if len(given) == 3 and given[0].isdigit() and given[1] and given[2]:
+                    found.add((int(given[0]), given[1], given[2]))
+    found |= {(status, kind, said) for status, (kind, said) in problems._BY_STATUS.items()}
+    return sorted(found)
+
+
+def _modules() -> Iterator[ModuleType]:
+    for one in pkgutil.walk_packages(service.__path__, f"{service.__name__}."):
+        if ".migrations" not in one.name:
+            yield importlib.import_module(one.name)
+
+
+def _text(node: ast.expr) -> str:
+    """Return a constant, or a sentence with its holes as {…}; nothing for anything else."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(
+            str(part.value) if isinstance(part, ast.Constant) else "{...}" for part in node.values
+        )
+    return ""
