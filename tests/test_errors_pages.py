@@ -295,7 +295,7 @@ def test_the_doctor_says_how_to_get_what_is_missing(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(doctor, "version", lambda name: missing.get(name) or version(name))
     ran = run("doctor")
     assert ran.exit_code == 1
-    assert "FAIL  rich: 12.1, and >=13 is needed; pip install --upgrade pcor" in ran.stdout
+    assert "FAIL  rich: 12.1, and >=14.3 is needed; pip install --upgrade pcor" in ran.stdout
     assert "--    plots (charts): altair 5.4, and >=5.5 is needed" in ran.stdout
     assert "; pip install 'pcor[plots]'" in ran.stdout
 

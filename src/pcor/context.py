@@ -282,6 +282,16 @@ class Space:
         return [mask ^ (1 << position) for position in self.free]
 
 
+def mask_of(schema: Schema, codes: Iterable[int]) -> int:
+    """Return the bits of a row, given by the place of each of its values in the domain.
+
+    >>> schema = Schema(metric="pay", attributes={"job": ["CEO", "Lawyer"], "city": ["Rome"]})
+    >>> mask_of(schema, [1, 0])
+    6
+    """
+    return sum(1 << (o + int(code)) for o, code in zip(schema.offsets, codes, strict=True))
+
+
 def unpack(masks: Sequence[int], width: int) -> NDArray[np.bool_]:
     """Return the bits of many masks as one row each."""
     rows = pack(masks, width).astype("<u8").view(np.uint8)

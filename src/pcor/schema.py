@@ -162,10 +162,6 @@ class Schema:
             )
         return names.index(name)
 
-    def mask_of(self, codes: Iterable[int]) -> int:
-        """Return the bits of a row: of one value of each attribute, by its place in the domain."""
-        return sum(1 << (o + int(code)) for o, code in zip(self.offsets, codes, strict=True))
-
     def to_dict(self) -> dict[str, Any]:
         """Return the schema in the shape of a schema file; the order of attributes matters."""
         dataset = {"name": self.name} | ({"id": self.id} if self.id is not None else {})

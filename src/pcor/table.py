@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pcor.context import Space, pack
+from pcor.context import Space, mask_of, pack
 from pcor.distant import DistantView, Need, allowed_codes, check_present
 from pcor.errors import RecordError, SourceError, check_whole
 from pcor.schema import Schema
@@ -137,7 +137,7 @@ class Table:
                 f"{self.schema.id} {key!r} names more than one row; the id column must be unique"
             )
         own_key, value, codes = found[0]
-        return Record(plain_key(own_key), value, Space(self.schema, self.schema.mask_of(codes)))
+        return Record(plain_key(own_key), value, Space(self.schema, mask_of(self.schema, codes)))
 
     def _found(self, key: int | str) -> list[Found]:
         """Return the rows that a key names."""
@@ -190,11 +190,6 @@ class Table:
     def distribution(self, mask: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return the distinct metric values of a population, rising, and their counts. Private."""
         return self.view.distribution(self.words([mask])[0])
-
-    @property
-    def cell_codes(self) -> NDArray[np.int64]:
-        """The values of each cell as places in their domains, one column per attribute. Private."""
-        return self.view.cell_places - np.array(self.schema.offsets)
 
     def covered_cells(self, mask: int) -> NDArray[np.bool_]:
         """Return which cells a context covers. Private."""

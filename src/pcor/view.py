@@ -71,7 +71,8 @@ class View:
         """
         end = int(np.searchsorted(self.values, value, side="right"))
         pairs = np.arange(self.place(value), end)
-        return pairs[(self.needs[pairs] == needs).all(axis=1)]
+        found: NDArray[np.int64] = pairs[(self.needs[pairs] == needs).all(axis=1)]
+        return found
 
     def by_cell(
         self, pairs: slice | NDArray[np.bool_], weights: NDArray[Any]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.context import pack
+from pcor.context import mask_of, pack
 from pcor.detectors import Detector
 from pcor.enumeration import blocks
 from pcor.schema import Schema
@@ -37,7 +37,13 @@ class Row(NamedTuple):
 
     def mask(self, schema: Schema) -> int:
         """Return the bits of its attribute values."""
-        return schema.mask_of(self.places)
+        return mask_of(schema, self.places)
+
+
+def cell_codes(table: Table) -> NDArray[np.int64]:
+    """Return the values of each cell as places in their domains, one column per attribute."""
+    codes: NDArray[np.int64] = table.view.cell_places - np.array(table.schema.offsets)
+    return codes
 
 
 def changed_view(view: View, schema: Schema, kind: str, row: Row) -> View:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from pcor.audit.changed import cell_codes
 from pcor.audit.comparison import Audited, Comparison, comparison
 from pcor.audit.cubes import Cubes
 from pcor.audit.exact import PATH_LIMIT
@@ -202,7 +203,7 @@ def _kinds(audited: Audited, metrics: Sequence[float]) -> list[Neighbour]:
     others = np.arange(len(view.values))
     if int(view.counts[mine].sum()) == 1:  # the record itself, who stays
         others = np.delete(others, mine)
-    places = audited.table.cell_codes[view.pair_cells[others]]
+    places = cell_codes(audited.table)[view.pair_cells[others]]
     there = zip(places.tolist(), inside[others].tolist(), strict=True)
     firsts = dict(zip(((tuple(p), i) for p, i in there), view.values[others], strict=True))
     found = [_harmless("removed", where, float(value)) for (where, _), value in firsts.items()]

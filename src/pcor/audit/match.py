@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.accounting import exact
-from pcor.audit.changed import Row, changed_table, verdicts
+from pcor.audit.changed import Row, cell_codes, changed_table, verdicts
 from pcor.detectors import Detector, get_detector
 from pcor.enumeration import ENUMERATION_LIMIT, Progress, check_size
 from pcor.errors import ParameterError, UnknownName, check_whole, plain
@@ -183,7 +183,7 @@ class _Rows:
     def __init__(self, table: Table, own: Row) -> None:
         view: View = table.view
         self._schema, self._values = table.schema, view.values
-        self._places = table.cell_codes
+        self._places = cell_codes(table)
         self._cells = view.pair_cells
         counts = view.counts.astype(np.int64)
         self._ends = np.cumsum(counts)  # every row, to take a metric from

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.audit import lof_windows
-from pcor.audit.changed import Row, changed_view, verdicts
+from pcor.audit.changed import Row, cell_codes, changed_view, verdicts
 from pcor.audit.cubes import Cubes, Indices
 from pcor.enumeration import Progress
 from pcor.errors import ParameterError, TooLarge, counted, others_code
@@ -163,7 +163,7 @@ def _neighbour(validity: Validity, kind: str, row: Row, lost: Cubes, gained: Cub
 
 def _cell_places(validity: Validity) -> list[tuple[int, ...]]:
     """Return the attribute values of each cell as places in their domains."""
-    return list(map(tuple, validity.table.cell_codes.tolist()))
+    return list(map(tuple, cell_codes(validity.table).tolist()))
 
 
 def _named(validity: Validity, rows: Iterable[int | str]) -> set[Row]:

@@ -24,9 +24,9 @@ NEEDED = {
     "numpy": ">=2.0",
     "opendp": ">=0.16,<0.17",
     "pyarrow": ">=17",
-    "rich": ">=13",
+    "rich": ">=14.3",
     "scipy": ">=1.13",
-    "sqlalchemy": ">=2.0.30",
+    "sqlalchemy": ">=2.0.38",
     "typer": ">=0.26",
 }
 
@@ -53,7 +53,7 @@ EXTRAS = {
     "plots": Extra("charts", {"altair": ">=5.5", "vl-convert-python": ">=1.9"}),
     "postgres": Extra("a ledger in PostgreSQL", {"psycopg": ">=3.2"}),
     "service": Extra(
-        "pcor serve", {"fastapi": ">=0.115", "jinja2": ">=3.1.4", "uvicorn": ">=0.54"}
+        "pcor serve", {"fastapi": ">=0.118", "jinja2": ">=3.1.4", "uvicorn": ">=0.54"}
     ),
 }
 

@@ -2,7 +2,7 @@
 
 Private: nothing leaves but what ``distinct`` brings back for columns whose values have to be read
 one by one. The claim: a row gets the code that ``encoding.encode`` gives it. Where the rule of
-``schema.find_code`` is plain equality (a text in a column of texts, a whole number in one of
+``domain.find_code`` is plain equality (a text in a column of texts, a whole number in one of
 numbers), the domain itself is written into the query. Elsewhere (numbers in a column of texts,
 dates, decimals) the distinct values of the column are read once and judged by ``find_code`` itself.
 """
