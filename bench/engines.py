@@ -26,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,9 @@ from pyarrow import parquet
 
 import pcor
 from pcor.detectors import get_detector
+from pcor.enumeration import blocks
 from pcor.validity import Validity
+from pcor.view import Words
 
 Listed = tuple[NDArray[np.uint64], NDArray[np.int64]]
 
@@ -154,20 +157,36 @@ def coe(table: pcor.Table, key: int, detector: str, seen: dict[bytes, Listed]) -
     """Return COE as masks and populations.
 
     A kernel is a function of what was read from the engine: where two engines gave it the same
-    bytes it need not run twice. Grubbs may read whole populations later, so it always runs.
+    bytes, and it asked for nothing more, it need not run twice.
     """
     validity = Validity(table, table.record(key), get_detector(detector))
-    names = ("needs", "values", "counts", "cell_needs", "cell_counts", "cell_sums", "cell_squares")
-    read = [getattr(validity.view, name) for name in names] + [validity.cell_moments]
-    digest = hashlib.sha256(np.float64(validity.view.centre).tobytes())
-    for array in read:
+    view, asked = validity.view, 0
+    if (ask := view.ask) is not None:
+
+        def counting(words: Words) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+            nonlocal asked
+            asked += 1
+            return ask(words)
+
+        validity.view = replace(view, ask=counting)
+    # Sums reach a kernel as moments, and only Grubbs knows what they are measured from.
+    digest = hashlib.sha256(repr(view.centre if "grubbs" in detector else None).encode())
+    names = ("needs", "values", "counts", "cell_needs", "cell_counts")
+    for array in [*(getattr(view, name) for name in names), validity.cell_moments]:
         digest.update(f"{array.dtype}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).tobytes())
-    known = seen.get(digest.digest()) if not detector.startswith("grubbs") else None
-    if known is None:
-        found = pcor.matching_contexts(table, key, detector)
-        known = seen[digest.digest()] = found.masks, found.populations
-    return known
+    read = digest.digest()
+    if read in seen:
+        return seen[read]
+    space, parts = validity.record.space, list(blocks(validity))
+    valid = [part.first + np.flatnonzero(part.valid).astype(np.uint64) for part in parts]
+    listed = (
+        space.words_of(np.concatenate(valid)),
+        np.concatenate([part.populations[part.valid] for part in parts]),
+    )
+    if not asked:
+        seen[read] = listed
+    return listed
 
 
 def same(pairs: int) -> dict[str, Any]:

@@ -6,15 +6,19 @@
 | ``console`` | each ``$ `` line is given to bash; the lines below it are what it prints |
 | ``toml``, ``json``, ``yaml``, ``sql`` | parsed; TOML with a ``[metric]`` must be a schema |
 | ``sh`` | long commands: each must exist (a make target, a command of pcor, a module); not run |
-| ``text`` | pictures and outputs; nothing |
+| ``text`` | what the ``python`` right above prints; anywhere else a picture: nothing |
 | any with ``title="path"`` | a file: written; a ``diff`` changes the file that is there |
 
 What is expected is what the command prints, or that with its messages (stderr) before or after it.
-In expected output a ``...`` stands for anything, line breaks included; so does what follows
-"among rows where", because a context is drawn. How words are spaced and wrapped does not matter. A
-command without expected lines may print what it likes. ``# exit 3`` after a command says how it
-ends. A command that ends in `` &`` runs until the page ends. Variables and folders carry over from
-one command to the next, and to Python.
+In expected output a ``...`` stands for anything, line breaks included, but not for a part of a word
+that it stands apart from. "among rows where ..." to the end of its line stands for any context with
+the attributes that the page names there, because a context is drawn. How words are spaced and
+wrapped does not matter. A command without expected lines may print what it likes. ``# exit 3``
+after a command says how it ends. A command that ends in `` &`` runs until the page ends. Variables
+and folders carry over from one command to the next, and to Python.
+
+A ``text`` block is what Python prints if it follows a ``python`` block at once, or after one line
+that says so ("prints, for example:").
 
 ``<!-- not run: REASON -->`` before a block exempts it, ``<!-- needs: java -->`` leaves it out where
 that is missing.
@@ -22,8 +26,10 @@ that is missing.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import importlib.util
+import io
 import json
 import os
 import re
@@ -41,6 +47,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pcor
 
@@ -52,7 +59,11 @@ EXEMPT = re.compile(r"^\s*<!-- not run: (?P<reason>.+?) -->\s*$")
 NEEDS = re.compile(r"^\s*<!-- needs: (?P<name>\S+) -->\s*$")
 HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 EXIT = re.compile(r"#\s*exit (\d+)\s*$")
-DRAWN = re.compile(r"(among rows where|SQL: WHERE) .*$", re.MULTILINE)
+# A context in expected output: to a full stop at the end of a line; lines may break after ";".
+DRAWN = re.compile(
+    r"(?<=among rows where)\s+(\.\.\.|(?:(?!\.\.\.)[^\n]|(?<=;)\n)+?\.)[ \t]*$", re.MULTILINE
+)
+PRINTS = re.compile(r"|[^\n]*\bprints\b[^\n]*:")  # what may stand between Python and its output
 LONGEST = 600  # seconds for one command; machines may be busy
 
 REQUIREMENTS: dict[str, Callable[[], bool]] = {
@@ -75,6 +86,7 @@ class Block:
     not_run: str | None = None
     needs: str | None = None
     title: str | None = None  # the path of a block that is a file
+    output_of: int | None = None  # the line of the Python block that prints this
 
 
 @dataclass(frozen=True)
@@ -95,6 +107,8 @@ def blocks(text: str) -> Iterator[Block]:
     """Yield the fenced blocks of a page; raise PageError for one that never ends."""
     lines = text.splitlines()
     remark: dict[str, str | None] = {}
+    python: int | None = None  # the line of the block before, if that is Python
+    between: list[str] = []
     number = 0
     while number < len(lines):
         line = lines[number]
@@ -107,16 +121,21 @@ def blocks(text: str) -> Iterator[Block]:
             if number == len(lines):
                 raise PageError(f"line {begin}: this block never ends")
             inside = "\n".join(lines[begin:number]) + "\n"
-            text = textwrap.dedent(inside)
-            yield Block(begin, found["language"], text, title=found["title"], **remark)
+            language, text = found["language"], textwrap.dedent(inside)
+            follows = language == "text" and PRINTS.fullmatch("\n".join(between).strip())
+            shown = python if follows else None
+            yield Block(begin, language, text, title=found["title"], output_of=shown, **remark)
+            python = begin if language == "python" else None
             number += 1
-            remark = {}
+            remark, between = {}, []
         elif found := EXEMPT.match(line):
             remark = {"not_run": found["reason"]}
         elif found := NEEDS.match(line):
             remark = {"needs": found["name"]}
-        elif line.strip():
-            remark = {}
+        else:
+            between.append(line)
+            if line.strip():
+                remark = {}
 
 
 def commands(block: Block) -> Iterator[Command]:
@@ -154,22 +173,55 @@ def commands(block: Block) -> Iterator[Command]:
 
 
 def agrees(expected: str, got: str) -> bool:
-    """Tell whether an output is the expected one, where ``...`` stands for anything."""
-    pieces = [piece.split() for piece in DRAWN.sub(r"\1 ...", expected).split("...")]
-    patterns = [r"\s+".join(re.escape(word) for word in words) for words in pieces]
+    """Tell whether an output is the expected one, where ``...`` stands for anything.
+
+    >>> agrees("1 left of ...", "1 left of 17"), agrees("1 left of 1 ...", "1 left of 17")
+    (True, False)
+    """
+    first, *rest = patterns(expected.strip())
     got = got.strip()
-    if len(patterns) == 1:
-        return re.fullmatch(patterns[0], got) is not None
-    first = re.match(patterns[0], got)
-    if first is None:
-        return False
-    place = first.end()
-    for pattern in patterns[1:-1]:
-        found = re.compile(pattern).search(got, place)
+    if not rest:
+        return re.fullmatch(first, got) is not None
+    found = re.match(first, got)
+    for pattern in (*rest[:-1], rf"{rest[-1]}\Z"):
         if found is None:
             return False
-        place = found.end()
-    return re.compile(rf"{patterns[-1]}\Z").search(got, place) is not None
+        found = re.compile(pattern).search(got, found.end())
+    return found is not None
+
+
+def patterns(expected: str) -> list[str]:
+    """Return a pattern for each piece between dots; words are not cut where dots stand apart."""
+    contexts: list[str] = []
+
+    def mark(found: re.Match[str]) -> str:
+        contexts.append(drawn(found[1]))
+        return f" \0{len(contexts) - 1}"
+
+    made = []
+    for piece in DRAWN.sub(mark, expected).split("..."):
+        words = [contexts[int(w[1:])] if w[0] == "\0" else re.escape(w) for w in piece.split()]
+        before = r"(?<!\S)" if words and piece[0].isspace() else ""
+        after = r"(?!\S)" if words and piece[-1].isspace() else ""
+        made.append(before + r"\s+".join(words) + after)
+    return made
+
+
+def drawn(context: str) -> str:
+    """Return the pattern of any context with the same attributes that ends its line.
+
+    >>> re.fullmatch(drawn("job is cook; any city."), "any job; city is Oslo or Rome.") is not None
+    True
+    >>> re.fullmatch(drawn("job is cook; any city."), "any job; any town.") is not None
+    False
+    """
+    said = r"\S[^\n]*"
+    if context != "...":
+        clauses = re.split(r";\s+", context.removesuffix("."))
+        names = [re.escape(c.removeprefix("any ").partition(" is ")[0]) for c in clauses]
+        values = r"\S(?:(?!\. )[^\n;])*?"
+        said = "; ".join(f"(?:any {name}|{name} is {values})" for name in names)
+    return said + r"\.(?=[ \t]*(?m:$))"
 
 
 @contextmanager
@@ -302,6 +354,7 @@ class Reader:
     page: Path
     shell: Shell
     names: types.ModuleType
+    printed: dict[int, str] = field(default_factory=dict)  # by Python, by the line of the block
 
     def follow(self, block: Block) -> None:
         """Do what a block asks for; raise PageError where it does not work."""
@@ -313,7 +366,7 @@ class Reader:
             "yaml": self.parse,
             "sql": self.parse,
             "sh": named_things_exist,
-            "text": lambda _: None,
+            "text": self.compare,
         }
         if block.title is not None:
             self.write(block, self.shell.folder / block.title)
@@ -341,10 +394,12 @@ class Reader:
         """Execute Python in the page's namespace, the shell's folder and its variables."""
         before = Path.cwd(), dict(os.environ)
         source = "\n" * block.line + block.text  # so that line numbers are those of the page
+        printed = io.StringIO()
         os.chdir(self.shell.folder)
         os.environ.update(self.shell.variables)
         try:
-            exec(compile(source, str(self.page), "exec"), vars(self.names))  # noqa: S102
+            with contextlib.redirect_stdout(printed):
+                exec(compile(source, str(self.page), "exec"), vars(self.names))  # noqa: S102
         except Exception:
             told = traceback.format_exc(limit=-4)
             raise PageError(f"line {block.line}: this Python fails\n{told}") from None
@@ -352,6 +407,16 @@ class Reader:
             os.chdir(before[0])
             os.environ.clear()
             os.environ.update(before[1])
+        self.printed[block.line] = printed.getvalue()
+
+    def compare(self, block: Block) -> None:
+        """Compare a text with what the Python above it printed, if it is shown as that and ran."""
+        printed = self.printed.get(block.output_of or 0)
+        if printed is not None and not agrees(block.text, printed):
+            raise PageError(
+                f"line {block.line}: the Python above prints something else\n"
+                f"--- expected\n{block.text}--- got\n{printed}"
+            )
 
     def type_in(self, block: Block) -> None:
         for command in commands(block):
@@ -401,14 +466,31 @@ def named_things_exist(block: Block) -> None:
             continue
         if words[0] == "make":
             missing = [word for word in words[1:] if word not in targets]
-        elif words[:2] == ["pcor", "experiment"]:
-            missing = []
+        elif words[0] == "pcor":
+            missing = unknown_words(words[1:])
         elif words[:2] == ["python", "-m"]:
             missing = [] if importlib.util.find_spec(words[2]) else [words[2]]
         else:
             missing = words[:1]
         if missing:
             raise PageError(f"line {number}: sh: there is no {missing[0]}: {line}")
+
+
+def unknown_words(words: list[str]) -> list[str]:
+    """Return the commands and options of pcor, in what follows its name, that it does not have."""
+    import typer
+
+    from pcor.cli import app
+
+    command: Any = typer.main.get_command(app)
+    while words and hasattr(command, "commands") and not words[0].startswith("-"):
+        name, *words = words
+        if name not in command.commands:
+            return [name]
+        command = command.commands[name]
+        command = command.load() if hasattr(command, "load") else command  # imported when used
+    options = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+    return [word for word in words if word.startswith("--") and word not in options]
 
 
 def run_page(page: Path, folder: Path) -> list[str]:

@@ -42,7 +42,7 @@ def test_a_release_is_paid_from_the_ledger_and_repeated_for_free(files: Files, b
     again = release(files, books, "--json")
     assert again.json == first.json
     assert first.err == "charged epsilon 0.5. Left for dataset 'pay': epsilon 0.5\n"
-    assert again.err == "answered before; free. Left for dataset 'pay': epsilon 0.5\n"
+    assert again.err == "charged before; free. Left for dataset 'pay': epsilon 0.5\n"
     assert (status(books)["spent_ocdp"], status(books)["left"]) == ("0.5", "0.5")
 
 
@@ -109,7 +109,7 @@ def test_an_answer_that_there_is_none_is_charged_and_says_so(files: Files, books
     first, again = (pcor_("release", *files.request, *words) for _ in range(2))
     assert (first.code, again.code) == (4, 4)
     assert first.err.startswith("charged epsilon 0.5. Left for dataset 'pay': epsilon 0.5\n")
-    assert again.err.startswith("answered before; free. Left for dataset 'pay': epsilon 0.5\n")
+    assert again.err.startswith("charged before; free. Left for dataset 'pay': epsilon 0.5\n")
 
 
 @pytest.mark.parametrize("command", ["show", "export", "verify", "upgrade"])

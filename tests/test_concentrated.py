@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import opendp.prelude as dp
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -33,6 +34,37 @@ def test_rho_converts_back_and_beats_the_closed_formula(epsilon: Fraction, delta
     assert closed <= rho
     # Bounded above by the definition: the loss of a Gaussian mechanism of that rho, exactly.
     assert gaussian_delta(rho, float(epsilon)) <= float(delta) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 1000), Fraction(1, 5), Fraction(1), Fraction(5)])
+@pytest.mark.parametrize("delta", DELTAS)
+def test_opendp_converts_rho_to_the_same_epsilon(epsilon: Fraction, delta: Fraction) -> None:
+    dp.enable_features("contrib", "honest-but-curious")
+    # A measurement that only states its cost: what is converted is the number.
+    stated = dp.m.make_user_measurement(
+        dp.atom_domain(T="f64", nan=False),
+        dp.absolute_distance(T="f64"),
+        dp.zero_concentrated_divergence(),
+        lambda number: number,
+        lambda _: float(rho_for(epsilon, delta)),
+    )
+    curve: Any = dp.c.make_zCDP_to_approxDP(stated)
+    assert curve.map(1.0).epsilon(float(delta)) == pytest.approx(float(epsilon), rel=1e-12)
+
+
+@given(st.fractions(Fraction(1, 10**6), 10).filter(bool), st.floats(-10, 10))
+def test_no_order_allows_more_rho(epsilon: Fraction, x: float) -> None:
+    """The best order was found; any other one, by the formula as published, allows no more."""
+    for delta in DELTAS:
+        rho = float(rho_for(epsilon, delta))
+        order = 1 + math.exp(x)
+        # Canonne, Kamath, Steinke 2020, Proposition 12, in logarithms: log delta of an order.
+        log_delta = (
+            (order - 1) * (order * rho - float(epsilon))
+            - math.log(order - 1)
+            + order * math.log1p(-1 / order)
+        )
+        assert log_delta >= math.log(delta) - 1e-6
 
 
 def gaussian_delta(rho: float, epsilon: float) -> float:

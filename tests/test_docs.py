@@ -70,10 +70,68 @@ def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     assert missing == []
 
 
+# Plain differential privacy is what guarantee="dp" promises; every mention of it must say for whom,
+# or be of another notion, or say that something is not it.
+MENTION = re.compile(r"differential(?:ly)?[ -]priva(?:cy|te)")
+PAPERS = re.compile(
+    r"^- (?:[A-Z]\. )+[A-Z].*(?:\n  .*)*"  # - F. McSherry, K. Talwar, ...
+    r"|(?<!\*)\*(?!\*)[^*\n]+(?:\n[^*\n]+)*\*(?= \()",  # *Title* (SIGMOD 2021)
+    re.MULTILINE,
+)
+QUALIFIED = re.compile(
+    r"(?:output constrained|concentrated|approximate|weaker than|not) \0"
+    r"|\0(?: with this epsilon,)? for every(?:one|body) (?:but|who is not)"
+)
+
+
+def unqualified(text: str) -> list[str]:
+    """Return the sentences of a text that speak of differential privacy without saying whose."""
+    sentences = re.split(r"(?<=[.!?])\s+|\n\s*\n|\n(?=[|#>-])", PAPERS.sub("", text))
+    found = []
+    for sentence in (" ".join(one.replace("*", "").lower().split()) for one in sentences):
+        left = QUALIFIED.sub("", MENTION.sub("\0", sentence))
+        of_dp = 'guarantee="dp"' in sentence and "ocdp" not in sentence
+        if "\0" in left and not of_dp:
+            found.append(sentence)
+    return found
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_docs_never_call_the_relaxed_guarantee_plain_differential_privacy(page: Path) -> None:
-    text = page.read_text(encoding="utf-8").lower()
-    assert not re.search(r"(release|it) is \S*-?differentially private", text)
+    assert unqualified(page.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "OCDP is differential privacy.",
+        "The answers are differentially private.",
+        "A release is epsilon-differentially private.",
+        "It gives you\ndifferential privacy at epsilon 0.2.",
+        'OCDP is differential privacy, as `guarantee="dp"` is.',
+        "Differential privacy for everyone, by default.",
+        "Every *answer* is differentially private. It is weaker than differential privacy.",
+        "- **Answers** are differentially private.",
+    ],
+)
+def test_a_sentence_that_promises_plain_differential_privacy_is_found(sentence: str) -> None:
+    assert len(unqualified(f"# A page\n\nOne sentence. {sentence} Another.")) == 1
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "OCDP is weaker than differential privacy.",
+        "OCDP is a relaxed guarantee, and not differential privacy.",
+        "OCDP: output constrained differential privacy.",
+        'With `guarantee="dp"` it is differentially private.',
+        "The draw is differentially\nprivate for everyone but the record.",
+        "*PCOR: Private Contextual Outlier Release\nvia Differentially Private Search* (2021).",
+        "\n\n- C. Dwork, The algorithmic foundations of\n  differential privacy, 2014.",
+    ],
+)
+def test_a_sentence_that_is_true_is_let_be(sentence: str) -> None:
+    assert unqualified(f"One sentence. {sentence}") == []
 
 
 @pytest.mark.parametrize("page", WRITTEN, ids=name)
@@ -130,8 +188,27 @@ ready
 $ until test -e made-by-python; do sleep 0.2; done
 ```
 
+```console
+$ printf 'among rows where any job; city is Oslo.\\nnext: 12 rows, key_17\\n'
+among rows where job is cook;
+any city.
+next: ... rows, key_...
+```
+
 ```python
 assert answer == 42
+print("among rows where any a; b is 1 or 2.", 42, sep="\\n")
+```
+
+prints, for example (the context is drawn):
+
+```text
+among rows where a is 3; any b.
+42
+```
+
+```text
+a picture, because it follows no Python
 ```
 
 <!-- not run: it needs another planet -->
@@ -162,6 +239,7 @@ a: 1
 
 ```sh
 make test  # the target exists
+PCOR_DATA=... pcor experiment all --seed 0
 ```
 
 ```text
@@ -178,6 +256,36 @@ def test_a_page_that_is_right_passes(tmp_path: Path) -> None:
 
 WRONG = {
     "output": ("```console\n$ echo one\ntwo\n```", ["line 4", "$ echo one", "two", "--- got\none"]),
+    "a longer number": (
+        "```console\n$ echo claims: epsilon 1 left of 17 xyz\n"
+        "claims: epsilon 1 left of 1\n...\n```",
+        ["something else", "--- got\nclaims: epsilon 1 left of 17"],
+    ),
+    "a number that begins before": (
+        "```console\n$ echo so: 1343 contexts with 2\n...\n343 contexts with ...\n```",
+        ["something else"],
+    ),
+    "a line after a context": (
+        "```console\n$ printf 'among rows where a is c.\\nSECRET population 17\\n'\n"
+        "among rows where a is b.\n```",
+        ["something else", "--- got\namong rows where a is c.\nSECRET"],
+    ),
+    "a sentence after a context": (
+        "```console\n$ echo among rows where a is c. SECRET 17.\namong rows where a is b.\n```",
+        ["something else"],
+    ),
+    "a context of something else": (
+        "```console\n$ echo 'among rows where a is c; any d.'\namong rows where a is b.\n```",
+        ["something else"],
+    ),
+    "output of Python": (
+        "```python\nprint(1)\n```\n\n```text\n2\n```",
+        ["line 7", "the Python above prints something else", "--- expected\n2\n--- got\n1"],
+    ),
+    "output that is announced": (
+        "```python\nprint(17)\n```\n\nprints, for example (it is drawn):\n\n```text\n1\n```",
+        ["line 9", "prints something else"],
+    ),
     "output that goes on": ("```console\n$ echo one more\none\n```", ["printed something else"]),
     "the end after dots": ("```console\n$ echo one two\n... one\n```", ["something else"]),
     "exit code": ("```console\n$ exit 3\n```", ["line 4", "ended with exit code 3"]),
@@ -195,6 +303,9 @@ WRONG = {
     "yaml": ("```yaml\n'a': [\n```", ["line 3", "yaml"]),
     "sql": ("```sql\nSELEKT 1\n```", ["line 3", "sql"]),
     "make": ("```sh\nmake happy\n```", ["line 4", "there is no happy"]),
+    "command": ("```sh\npcor nonsense\n```", ["there is no nonsense"]),
+    "experiment": ("```sh\nX=1 pcor experiment nonsense --seed 0\n```", ["there is no nonsense"]),
+    "option": ("```sh\npcor experiment all --nonsense 1\n```", ["there is no --nonsense"]),
     "module": ("```sh\npython -m experiments.nothing\n```", ["there is no experiments.nothing"]),
     "program": ("```sh\nrm -r .\n```", ["there is no rm"]),
 }

@@ -18,8 +18,9 @@ from scipy import stats
 
 from pcor import drawing
 from pcor.audit.exact import selection_chances
+from pcor.choosing import MECHANISMS
 from pcor.drawing import draw_exponential, exp_bounds, happens
-from pcor.selection import SystemChooser, scale_for
+from pcor.selection import SystemChooser
 
 # Per check; a handful of checks a run. What must be rejected is missed with a chance below 1e-20.
 FALSE_ALARM = 1e-9
@@ -111,25 +112,30 @@ ETA = Fraction(1, 100)
 
 
 @cache
-def drawn_by_opendp() -> list[int]:
-    """Draw with OpenDP's exponential mechanism; all comparisons are with the same draws."""
+def drawn_by_opendp(mechanism: str) -> list[int]:
+    """Draw with OpenDP, where the measure decides which mechanism is behind the one name.
+
+    All comparisons are with the same draws.
+    """
     dp.enable_features("contrib")
     draw: Any = dp.m.make_noisy_max(
         dp.vector_domain(dp.atom_domain(T="i64")),
         dp.linf_distance(T="i64", monotonic=True),
-        dp.zero_concentrated_divergence(),
-        scale=scale_for(ETA),
+        dp.zero_concentrated_divergence() if mechanism == "exponential" else dp.max_divergence(),
+        scale=float(1 / ETA),
     )
     values = np.array(SCORES, dtype=np.int64)
     return [int(draw(values.copy())) for _ in range(DRAWS)]
 
 
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize(("factor", "accepted"), [("1", True), ("0.7", False), ("1.3", False)])
-def test_opendp_draws_alike(factor: str, accepted: bool) -> None:
+def test_opendp_draws_alike(mechanism: str, factor: str, accepted: bool) -> None:
     """Two samples, one chi-square test of equal distributions."""
-    uniform = SystemChooser().uniform
-    ours = [draw_exponential(SCORES, ETA * Fraction(factor), uniform) for _ in range(DRAWS)]
-    both = [np.bincount(draws, minlength=len(SCORES)) for draws in (ours, drawn_by_opendp())]
+    chooser, eta = SystemChooser(), ETA * Fraction(factor)
+    ours = [chooser.select(SCORES, eta=eta, mechanism=mechanism) for _ in range(DRAWS)]
+    theirs = drawn_by_opendp(mechanism)
+    both = [np.bincount(draws, minlength=len(SCORES)) for draws in (ours, theirs)]
     p = stats.chi2_contingency(both).pvalue
     assert (p > FALSE_ALARM) == accepted
 

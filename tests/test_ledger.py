@@ -338,9 +338,11 @@ def test_a_request_that_is_being_answered_is_not_drawn_a_second_time(ledger: Led
 def test_a_draw_that_ended_badly_is_finished_under_the_same_key(
     ledger: Ledger, trace: Path
 ) -> None:
+    assert not ledger.charged(request("k"))
     with pytest.raises(KeyboardInterrupt), ledger.drawing(ledger.charge(request("k"))):
         raise KeyboardInterrupt
     assert ledger.answered(request("k")) is None
+    assert ledger.charged(request("k"))
     ask(ledger, "k", trace)
     assert ledger.left(DATASET) == 1 - Fraction(EACH)
 

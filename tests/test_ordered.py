@@ -37,7 +37,7 @@ from tests.neighbours import DETECTORS
 
 # Per check. 2 checks that must pass, 10,000 runs a year: one false alarm in 50,000 years. The
 # noncentral chi-square puts the chance to miss 0.7 or 1.3 of epsilon below 1e-19 at our numbers of
-# draws: 1e-25 for the releases, 7e-20 for OpenDP.
+# draws: 1e-25 for the releases, 7e-20 for lists.
 FALSE_ALARM = 1e-9
 
 Between = tuple[Fraction, Fraction]
@@ -695,7 +695,7 @@ def test_releases_from_2_to_the_10_contexts_have_the_exact_chances_and_no_others
 
 
 @pytest.mark.parametrize(("factor", "accepted"), [("1", True), ("0.7", False), ("1.3", False)])
-def test_the_ordered_draw_and_opendp_draw_alike(factor: str, accepted: bool) -> None:
+def test_the_ordered_draw_and_the_draw_from_a_list_are_alike(factor: str, accepted: bool) -> None:
     utilities, eta, draws = [300, 200, 200, 100, 0], Fraction(1, 100), 12_000
     items = [(utility, True) for utility in utilities]
     chooser = SystemChooser()

@@ -48,7 +48,7 @@ def test_a_page_holds_nothing_of_the_machine_that_wrote_it(name: str) -> None:
     text = pages.text(name)
     facts = [str(ROOT), str(Path.home()), sys.prefix, platform.node(), platform.release()]
     assert [fact for fact in facts if len(fact) > 3 and fact in text] == []
-    assert not re.search(r" at 0x[0-9a-f]+|/tmp/|/home/|<class '", text)
+    assert not re.search(r" at 0x[0-9a-f]+|/(?:tmp|home)/|<class '", text)
     assert getpass.getuser() in ("root", "user") or f"/{getpass.getuser()}" not in text
 
 

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pcor import Attribute, Metric, Schema
+from pcor import Attribute, Metric, Schema, Table
 from pcor.errors import ContextError, SchemaError
+from pcor.schema import REVIEW
 from tests.strategies import few, names, schemas, texts
 
 CLAIMS = """
@@ -434,6 +435,15 @@ def test_a_metric_that_is_no_name_is_refused() -> None:
 def test_a_file_that_is_not_toml_is_refused_with_the_line(tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match=r"schema.toml' is not TOML: .*line 2"):
         Schema.from_file(written(tmp_path, "[metric]\ncolumn = \n"))
+
+
+def test_a_draft_is_refused_until_somebody_says_that_it_is_one(tmp_path: Path) -> None:
+    draft = written(tmp_path, CLAIMS.replace("\n", f"{REVIEW}\n", 1))
+    with pytest.raises(SchemaError, match="is a draft: lines marked REVIEW"):
+        Schema.from_file(draft)
+    with pytest.raises(SchemaError, match="is a draft"):
+        Table(tmp_path / "nowhere.csv", draft)
+    assert Schema.from_file(draft, draft=True) == Schema.from_file(written(tmp_path, CLAIMS))
 
 
 def test_a_missing_file_is_refused_with_its_name(tmp_path: Path) -> None:

@@ -2,36 +2,41 @@
 
 Public: everything here. A draw by the exponential mechanism whose log chances move by at most r
 between neighbours costs r^2/8 of rho (bounded range: Cesar and Rogers 2021); rho adds up over
-draws, and OpenDP converts the total to epsilon and delta (docs/proofs/concentrated.md).
+draws, and the total converts to epsilon and delta (docs/proofs/concentrated.md).
 """
 
 from __future__ import annotations
 
 import math
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 from pcor.errors import ParameterError
 
 # Rho is a multiple of 2 to minus this.
 _BITS = 80
-_LARGEST_RHO = 1 << 10
+
+# Digits that are computed with, and which of them is left to rounding.
+_DIGITS = 80
+_SLACK = Decimal(10) ** -70
+
+# Where the best order is looked for: 1 + exp(x) for x between these.
+_ORDERS = (math.log(1e-9), math.log(1e18))
 
 
 @lru_cache(maxsize=256)
 def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Return the largest rho that OpenDP converts to at most epsilon at this delta."""
-    low, high = 0, _LARGEST_RHO << _BITS
-    for _ in range(70):  # beyond the precision of the float64 that is converted
-        middle = (low + high) // 2
-        if _epsilon_of(Fraction(middle, 1 << _BITS), delta) <= epsilon:
-            low = middle
-        else:
-            high = middle
-    if low == 0:
+    """Return a rho, all but the largest, that converts to at most epsilon at this delta."""
+    low, high = _ORDERS
+    for _ in range(200):  # one order is best, and rho rises towards it from both sides
+        third = (high - low) / 3
+        left, right = (_estimate(x, epsilon, delta) for x in (low + third, high - third))
+        low, high = (low + third, high) if left < right else (low, high - third)
+    rho = _rho_at(Decimal(1 + math.exp(low)), epsilon, delta)
+    if rho <= 0:
         raise ParameterError("epsilon is too small for this delta; leave delta out")
-    return Fraction(low, 1 << _BITS)
+    return rho
 
 
 def range_for(rho: Fraction) -> Fraction:
@@ -44,20 +49,26 @@ def range_for(rho: Fraction) -> Fraction:
     return Fraction(math.isqrt(scaled), 1 << _BITS)
 
 
-def _epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
-    """Convert by OpenDP; its inputs are rounded so that the answer can only be too large."""
-    import opendp.prelude as dp  # takes a while to import
+def _estimate(x: float, epsilon: Fraction, delta: Fraction) -> float:
+    """Return roughly what ``_rho_at`` says for the order 1 + exp(x)."""
+    less = math.exp(x)  # the order less one
+    log = math.log(delta.denominator) - math.log(delta.numerator)
+    return (float(epsilon) + math.log1p(1 / less) - (log - math.log1p(less)) / less) / (1 + less)
 
-    dp.enable_features("contrib", "honest-but-curious")
-    up = math.nextafter(float(rho), math.inf)
-    down = math.nextafter(float(delta), 0.0)
-    # A measurement that only states its cost: what is converted is the number.
-    stated = dp.m.make_user_measurement(
-        dp.atom_domain(T="f64", nan=False),
-        dp.absolute_distance(T="f64"),
-        dp.zero_concentrated_divergence(),
-        lambda number: number,
-        lambda _: up,
-    )
-    curve: Any = dp.c.make_zCDP_to_approxDP(stated)
-    return Fraction(min(curve.map(1.0).epsilon(down), 1e300))
+
+def _rho_at(order: Decimal, epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return the rho that one order converts to epsilon and delta, or less by rounding.
+
+    Canonne, Kamath and Steinke 2020, Proposition 12, solved for rho; every order above 1 is right,
+    so it does not matter for the promise how well the best one was found.
+    """
+    with localcontext(Context(prec=_DIGITS)):
+        less = order - 1
+        terms = (
+            Decimal(epsilon.numerator) / epsilon.denominator,
+            (order / less).ln(),
+            -(Decimal(delta.denominator) / delta.numerator / order).ln() / less,
+        )
+        slack = sum(map(abs, terms), Decimal(1)) * _SLACK
+        rho = Fraction((sum(terms) - slack) / order)
+    return Fraction(math.floor(rho * (1 << _BITS)), 1 << _BITS)

@@ -1,9 +1,9 @@
 """Draw one of a known list: exactly, and in a few steps whatever the scores.
 
-Private: the scores. OpenDP accepts one uniformly drawn candidate after another with chance exp(-x),
-which takes the more trials the further the scores are apart. Here candidates are proposed by powers
-of two just above their weights, so every second proposal is accepted whatever the scores. Nothing
-is rounded: each chance is exactly the mechanism's (docs/proofs/drawing.md).
+Private: the scores. Accepting one uniformly drawn candidate after another with chance exp(-x) takes
+the more trials the further the scores are apart. Here candidates are proposed by powers of two just
+above their weights, so every second proposal is accepted whatever the scores. Nothing is rounded:
+each chance is exactly the mechanism's (docs/proofs/drawing.md).
 """
 
 from __future__ import annotations
@@ -47,6 +47,18 @@ def draw_exponential(scores: Sequence[int], eta: Fraction, uniform: Uniform) -> 
         index = int(np.flatnonzero(halvings == power)[point >> (last - power)])
         if happens(eta * int(short[index]), power, uniform):
             return index
+
+
+def draw_permute_and_flip(scores: Sequence[int], eta: Fraction, uniform: Uniform) -> int:
+    """Return an index, drawn by permute-and-flip: visited in random order, taken by a coin's word.
+
+    Coin i shows True with chance exp(eta * (score - the largest score)). The first success in a
+    random order is any one of all successes alike.
+    """
+    values = np.array(scores, dtype=np.int64)
+    best = int(values.argmax())
+    order = np.append(np.delete(np.arange(len(values)), best), best)
+    return int(order[pick_success(values[best] - values[order], eta, uniform)])
 
 
 def pick_success(short: NDArray[np.int64], eta: Fraction, uniform: Uniform) -> int:

@@ -20,7 +20,7 @@ from pcor.promise import GUARANTEES, Promise
 from pcor.schema import Schema
 from pcor.search import Direct, Search, get_search
 from pcor.search.base import GraphSearch
-from pcor.selection import check_mechanism, scale_for
+from pcor.selection import check_exponent, check_mechanism
 from pcor.soft import LARGEST_FACTOR, Needed, default_steepness, needed, score_range
 from pcor.timing import Estimate, estimate
 from pcor.utility import Overlap, PopulationSize, Utility, describe_utility, get_utility
@@ -198,7 +198,7 @@ def plan(
         price = bill(resolved, wanted, exact(epsilon), accounting, slack)
         settled = Plan(schema, rule, resolved, wanted, chosen, price)
     for eta in {settled.bill.eta, settled.bill.step_eta} - {Fraction(0)}:
-        scale_for(eta)  # refuses an epsilon that cannot be drawn with, before any row
+        check_exponent(eta)  # refuses an epsilon that cannot be drawn with, before any row
     return settled
 
 

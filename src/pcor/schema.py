@@ -43,6 +43,7 @@ from pcor.errors import ContextError, SchemaError, did_you_mean
 __all__ = [
     "MISSING",
     "OUTSIDE",
+    "REVIEW",
     "Attribute",
     "Metric",
     "Schema",
@@ -50,6 +51,9 @@ __all__ = [
     "find_code",
     "toml_value",
 ]
+
+# Marks a line that ``pcor schema init`` read off the data and the owner has not confirmed.
+REVIEW = "# REVIEW: read off the data"
 
 _KEYS = ("values", "edges", "outside", "other", "shares")
 
@@ -204,10 +208,17 @@ class Schema:
         )
 
     @classmethod
-    def from_file(cls, path: str | Path) -> Schema:
-        """Read a schema file."""
+    def from_file(cls, path: str | Path, *, draft: bool = False) -> Schema:
+        """Read a schema file.
+
+        Args:
+            path: where it is.
+            draft: take one in which the data, and not yet the owner, says what could occur: lines
+                that ``pcor schema init`` marked REVIEW. For the owner's eyes, never for a release.
+        """
         try:
-            declared = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            text = Path(path).read_text(encoding="utf-8")
+            declared = tomllib.loads(text)
         except FileNotFoundError:
             raise SchemaError(
                 f"no schema file {str(path)!r}; `pcor schema init` drafts one"
@@ -219,6 +230,12 @@ class Schema:
             ) from None
         except tomllib.TOMLDecodeError as error:
             raise SchemaError(f"the schema file {str(path)!r} is not TOML: {error}") from None
+        if REVIEW in text and not draft:
+            raise SchemaError(
+                f"the schema {str(path)!r} is a draft: lines marked REVIEW were read off the data, "
+                "and a domain is public. Read each one, add what could occur but did not, delete "
+                "the marks, and try again. Nothing was released or charged"
+            )
         return cls.from_dict(declared)
 
 

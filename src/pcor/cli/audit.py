@@ -98,7 +98,7 @@ def audit(
     keys = _keys(record, records)
     metrics = _metrics(insert)
     check_whole("--repeats", repeats)
-    declared = Schema.from_file(schema)
+    declared = Schema.from_file(schema, draft=True)
     settings: dict[str, Any] = {
         "detector": detector,
         "search": search,

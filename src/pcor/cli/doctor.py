@@ -22,7 +22,6 @@ NEEDED = {
     "narwhals": ">=2.0",
     "numba": ">=0.61",
     "numpy": ">=2.0",
-    "opendp": ">=0.16,<0.17",
     "pyarrow": ">=17",
     "rich": ">=14.3",
     "scipy": ">=1.13",
@@ -88,7 +87,7 @@ def doctor(as_json: AsJson = False) -> None:
         _works(
             "system randomness", lambda: len(os.urandom(16)) == 16, "the system must provide it"
         ),
-        _works("private draw (OpenDP)", _draws, "install opendp again"),
+        _works("private draw", _draws, _REINSTALL),
         _detectors(),
     ]
     optional = {name: _extra(name, extra) for name, extra in EXTRAS.items()}

@@ -55,7 +55,7 @@ def contexts(
     Example: pcor contexts claims.csv --schema claims.toml --record 17 --out coe.parquet
     """
     _check_out(out)
-    table = pcor.Table(file, Schema.from_file(schema))
+    table = pcor.Table(file, Schema.from_file(schema, draft=True))
     _tell_time(table, detector, limit)
     rows: list[Row] = []
     with progress_bar("looking at contexts") as progress:
@@ -117,7 +117,7 @@ def outliers(
     Example: pcor outliers claims.csv --schema claims.toml --context "region is north; any product"
     """
     _check_out(out)
-    declared = Schema.from_file(schema)
+    declared = Schema.from_file(schema, draft=True)
     where = (
         Context.full(declared)
         if context is None

@@ -40,8 +40,8 @@ def told(books: Ledger, settled: Plan, record: str, names: Mapping[str, str]) ->
     from pcor.ledger.request import Request
 
     asked: dict[str, Any] = {"analyst": OWNER, **names}
-    request = Request.of(settled, record, **asked)
-    before = books.answered(request) is not None
+    # Answered once, or charged once and, after a crash, answered only now: it is free either way.
+    before = books.charged(Request.of(settled, record, **asked))
     try:
         yield
     except (NoValidContext, StartError):  # answers too, and paid for
@@ -56,4 +56,4 @@ def _tell(books: Ledger, settled: Plan, names: Mapping[str, str], *, before: boo
     dataset, analyst = names["dataset"], names.get("analyst")
     whose = f"dataset {dataset!r}" if analyst is None else f"{analyst!r} of dataset {dataset!r}"
     left = plain(books.left(dataset, analyst))
-    tell(f"{'answered before; free' if before else cost}. Left for {whose}: epsilon {left}")
+    tell(f"{'charged before; free' if before else cost}. Left for {whose}: epsilon {left}")

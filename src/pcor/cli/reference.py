@@ -41,7 +41,7 @@ def reference(
     Example: pcor reference claims.csv --schema claims.toml --out reference.parquet
     """
     check_target(out, (".parquet",))
-    declared = Schema.from_file(schema)
+    declared = Schema.from_file(schema, draft=True)
     check_reference_size(declared, limit)
     table = pcor.Table(file, declared)
     tell(

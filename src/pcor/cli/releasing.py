@@ -12,7 +12,7 @@ from pcor.cli import many, options, paying
 from pcor.cli.output import guarded, say, say_json, tell
 from pcor.errors import ParameterError
 from pcor.schema import Schema
-from pcor.sources.fitting import check_reviewed, marked_lines
+from pcor.sources.fitting import marked_lines
 from pcor.sources.questions import PAIRS_LIMIT
 from pcor.writing import check_target
 
@@ -66,7 +66,7 @@ def plan(
     """
     one = many.check_one(record, records, records_column=records_column)
     options.check_rows(file)
-    declared = Schema.from_file(schema)
+    declared = Schema.from_file(schema, draft=True)
     if marked_lines(schema):
         tell("note: the schema is a draft, with lines marked REVIEW; a release would refuse it")
     request: dict[str, Any] = {
@@ -193,7 +193,6 @@ def release(
         "steepness": steepness,
         **_request(declared, utility, overlap_with, start),
     }
-    check_reviewed(schema)
     # What can be refused without the rows is, before they are read.
     settled = pcor.plan(declared, **request)
     names = {"dataset": dataset, "analyst": analyst, "key": key, "version": version}

@@ -11,8 +11,8 @@ import typer
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, say, say_json, tell
 from pcor.errors import WriteError
-from pcor.schema import Schema
-from pcor.sources.fitting import REVIEW, draft, marked_lines, misfits
+from pcor.schema import REVIEW, Schema
+from pcor.sources.fitting import draft, marked_lines, misfits
 from pcor.writing import check_target, write_text
 
 app = typer.Typer(
@@ -75,7 +75,7 @@ def check(
 
     Example: pcor schema check claims.csv --schema claims.toml
     """
-    declared = Schema.from_file(schema)
+    declared = Schema.from_file(schema, draft=True)
     found = misfits(file, declared)
     marks = marked_lines(schema)
     if as_json:

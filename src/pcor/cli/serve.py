@@ -30,6 +30,14 @@ def serve(
             "--data", envvar="PCOR_SERVICE_DATA", help="The folder that all tables are in."
         ),
     ] = None,
+    secret: Annotated[
+        Path | None,
+        typer.Option(
+            "--secret",
+            envvar="PCOR_SERVICE_SECRET",
+            help="The file with the service's secret, made if missing; by default in --data.",
+        ),
+    ] = None,
     init: Annotated[
         bool,
         typer.Option("--init", help="Prepare the database, print the first owner's key, and end."),
@@ -86,6 +94,7 @@ def serve(
             rate=rate,
             burst=max(1, int(3 * rate)),
             secure_cookies=secure_cookies,
+            secret=secret,
         )
 
     where = f"http://{host}:{port}"

@@ -114,7 +114,7 @@ def _table(file: Path | None, schema: Path | None) -> pcor.Table:
         raise ParameterError("FILE and --schema go together; give both, or none for the demo table")
     if file is None or schema is None:
         return salary_table()
-    declared = Schema.from_file(schema)
+    declared = Schema.from_file(schema, draft=True)
     check_space(declared)  # before the rows are read
     return pcor.Table(file, declared)
 

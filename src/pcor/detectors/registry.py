@@ -74,10 +74,12 @@ def _loaded(point: EntryPoint) -> Callable[..., Detector]:
         factory: Callable[..., Detector] = point.load()
     except Exception as error:  # another package's: whatever it is, the user needs its name
         package = "an installed package" if point.dist is None else f"package {point.dist.name!r}"
-        raise ParameterError(
+        broken = ParameterError(
             f"detector {point.name!r} is announced by {package} and cannot be loaded from "
-            f"{point.value!r} ({type(error).__name__}: {error}); repair or uninstall that package"
-        ) from error
+            f"{point.value!r} ({type(error).__name__}); repair or uninstall that package"
+        )
+        broken.add_note(str(error))  # another package's words: for the owner
+        raise broken from error
     return factory
 
 
@@ -86,10 +88,12 @@ def _built(name: str, factory: Callable[..., Detector], settings: dict[str, Any]
         made = factory(**settings)
     except TypeError as error:
         _check_settings(name, inspect.signature(factory), settings)
-        raise ParameterError(
+        refused = ParameterError(
             f"detector {name!r} takes these settings and cannot be made with them "
-            f"({type(error).__name__}: {error}); give others, or tell its authors"
-        ) from error
+            f"({type(error).__name__}); give others, or tell its authors"
+        )
+        refused.add_note(str(error))
+        raise refused from error
     if not isinstance(made, Detector):
         raise ParameterError(
             f"what is known as detector {name!r} made no pcor.Detector; it must be a subclass of "

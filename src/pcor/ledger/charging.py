@@ -56,6 +56,11 @@ def find_answer(connection: Connection, request: Request) -> Claim | None:
     return Claim(request, known.charge, "done", _answer(connection, request, known.answer))
 
 
+def find_charge(connection: Connection, request: Request) -> bool:
+    """Tell whether a request is in the books; refuse a key of another request."""
+    return _known(connection, request) is not None
+
+
 def claim_request(
     connection: Connection, head: Head, request: Request, *, now: int, at: str
 ) -> Claim | BudgetExceeded:

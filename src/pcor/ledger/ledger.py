@@ -42,7 +42,14 @@ from pcor.ledger.accounts import (
 )
 from pcor.ledger.amounts import amount
 from pcor.ledger.answers import read_answer, write_answer
-from pcor.ledger.charging import Claim, claim_request, find_answer, read_budget, store_answer
+from pcor.ledger.charging import (
+    Claim,
+    claim_request,
+    find_answer,
+    find_charge,
+    read_budget,
+    store_answer,
+)
 from pcor.ledger.database import Database
 from pcor.ledger.entries import BATCH, Entry, Head, append, lock_head, read_entries, read_head
 from pcor.ledger.leases import LEASE, RENEWAL, end_lease, forget_lease, renew_lease
@@ -170,7 +177,9 @@ class Ledger:
             analyst: whose allotment pays.
             key: the request's name. By default its fingerprint, so that the same question has the
                 same answer; another key buys another draw.
-            version: which state of the table this is, where it changes over time.
+            version: which state of the table this is, where it changes over time: a name of your
+                own, such as "2024-03". It is written down as it is: no hash of the rows, against
+                which guesses at a row could be tried out.
             chooser: where random decisions come from; by default the operating system.
             **options: as for ``pcor.release``: detector, search, utility, guarantee, ...
         """
@@ -204,6 +213,11 @@ class Ledger:
         """Return the stored answer of a request, if there is one. Free."""
         with self.database.reading() as connection:
             return find_answer(connection, request)
+
+    def charged(self, request: Request) -> bool:
+        """Tell whether a request was charged, answered or not: asking it again is free."""
+        with self.database.reading() as connection:
+            return find_charge(connection, request)
 
     def charge(self, request: Request) -> Claim:
         """Charge a request, or find it charged already; in one transaction, alone.

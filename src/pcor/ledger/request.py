@@ -64,7 +64,8 @@ class Request:
             dataset: whose budget pays.
             analyst: whose allotment pays.
             key: by default the fingerprint, so the same question is the same request.
-            version: which state of the table is asked, where there are several.
+            version: which state of the table is asked, where there are several; a name or number,
+                never a hash of the rows.
             private: false for a seeded run, which must not answer for a real one.
         """
         epsilon = amount(plan.bill.epsilon)

@@ -46,9 +46,18 @@ def version_of(connection: Connection, table: str = VERSION_TABLE) -> str | None
 
 
 def upgrade(
-    connection: Connection, found: str | None, newest: str, *, what: str, module: str
+    connection: Connection,
+    found: str | None,
+    newest: str,
+    *,
+    what: str,
+    module: str,
+    **given: object,
 ) -> None:
-    """Run the migrations beside a module, from the version that was found to the newest."""
+    """Run the migrations beside a module, from the version that was found to the newest.
+
+    They find the connection, and whatever else is given, in ``context.config.attributes``.
+    """
     from alembic import command  # takes a while to import; only new or old tables need it
     from alembic.config import Config
     from alembic.script import ScriptDirectory
@@ -57,7 +66,7 @@ def upgrade(
     place = Path(module).with_name("migrations")
     config.set_main_option("script_location", str(place).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
-    config.attributes["connection"] = connection
+    config.attributes.update(given, connection=connection)
     known = {step.revision for step in ScriptDirectory.from_config(config).walk_revisions()}
     if found is not None and found not in known:
         raise LedgerError(

@@ -114,7 +114,7 @@ def settle(service: Service, key: Key, question: Question) -> Settled:
         question.record,
         dataset=registration.name,
         analyst=key.payer,
-        version=registration.sha256,
+        version=str(registration.state),
     )
     numbered = Request(
         request.dataset,
@@ -197,7 +197,7 @@ def _check_source(service: Service, job: Job) -> None:
     with service.ledger.database.reading() as connection:
         found = find_registration(connection, job.request.dataset, job.version)
     if found is not None:
-        service.tables.get(found.source, found.sha256, found.schema)
+        service.tables.get(found.source, found.mark, found.schema)
 
 
 def running(service: Service, job: Job) -> Problem:

@@ -181,7 +181,7 @@ class Drawer:
 
     def _draw(self, job: Job) -> Release | PcorError:
         registration = self._registration(job)
-        table = self._tables.get(registration.source, registration.sha256, registration.schema)
+        table = self._tables.get(registration.source, registration.mark, registration.schema)
         try:
             return release(table, job.record, job.request.epsilon, **registration.options)
         except (RecordError, NoValidContext):

@@ -25,7 +25,7 @@ from pcor.service.registry import (
     save_registration,
 )
 from pcor.service.service import Service
-from pcor.service.sources import file_sha256, find_source
+from pcor.service.sources import find_source
 
 
 def register(service: Service, key: Key, name: str, given: dict[str, Any]) -> Registration:
@@ -41,7 +41,8 @@ def register(service: Service, key: Key, name: str, given: dict[str, Any]) -> Re
     check_name("dataset", name)
     path = find_source(service.settings.data, given["source"])
     try:
-        sha256 = file_sha256(path)
+        service.marker.make_secret()
+        mark = service.marker.of_file(path)
     except OSError:
         raise ParameterError("source cannot be read by the service") from None
     new = Registration(
@@ -49,17 +50,17 @@ def register(service: Service, key: Key, name: str, given: dict[str, Any]) -> Re
         0,
         Schema.from_dict(given["schema"]),
         given["source"],
-        sha256,
+        mark,
         {option: given[option] for option in OPTIONS},
         read_presets(given["presets"]),
         read_records(given["records"]),
         given["description"],
     )
     new.check()
-    service.tables.get(new.source, new.sha256, new.schema)
+    service.tables.get(new.source, new.mark, new.schema)
     with service.ledger.database.writing() as connection:
         saved = save_registration(connection, new, service.now())
-        body = {"dataset": name, "version": saved.version, "source_sha256": sha256}
+        body = {"dataset": name, "version": saved.version, "source_state": saved.state}
         note(connection, "dataset_registered", key.id, body, now=service.now())
     budget = given.get("budget")
     if budget is not None:

@@ -1,13 +1,15 @@
 """Datasets as an owner registers them: schema, source, guarantee, presets, who may be asked about.
 
-Public: a registration, but for the name of its file, which only owners see. Registrations are never
-changed: a new one has the next version, and questions stay with the version they were asked of.
+Public: a registration, but for the name of its file, which only owners see, and its mark, which
+nobody does. Registrations are never changed: a new one has the next version, and questions stay
+with the version they were asked of. What the books call the version of a table is the number of its
+file's state: it says whether two files were the same, and nothing else about them.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
@@ -48,22 +50,24 @@ class Registration:
         version: counted from 1.
         schema: the public description of the table.
         source: the file, relative to the data folder. Owners only.
-        sha256: of the file.
+        mark: by which the file is known again. For the service only.
         options: what is drawn and how, as for ``pcor.release``.
         presets: small, medium and large, each an epsilon.
         records: which records may be asked about; ``None`` for any.
         description: what the owner says about it.
+        state: of the file, counted from 1: the same file has the same number, under all versions.
     """
 
     name: str
     version: int
     schema: Schema
     source: str
-    sha256: str
+    mark: str
     options: dict[str, Any]
     presets: dict[str, Fraction]
     records: tuple[int | str, ...] | None
     description: str = ""
+    state: int = 0
 
     @cached_property
     def _open(self) -> frozenset[int | str]:
@@ -105,11 +109,11 @@ class Registration:
 
     def to_owner(self) -> dict[str, Any]:
         """Return what an owner may see."""
-        return self.to_public() | {"source": self.source, "source_sha256": self.sha256}
+        return self.to_public() | {"source": self.source, "source_state": self.state}
 
     def to_body(self) -> str:
         """Return the registration as it is kept; the order of attributes matters, so no sorting."""
-        kept = self.to_owner()
+        kept = self.to_owner() | {"mark": self.mark}
         del kept["name"], kept["version"], kept["guarantee"]
         return json.dumps(kept)
 
@@ -129,9 +133,14 @@ def read_records(given: object) -> tuple[int | str, ...] | None:
 
 
 def save_registration(connection: Connection, new: Registration, now: int) -> Registration:
-    """Keep a registration under the next version; the same again stays what it is."""
+    """Keep a registration under the next version; the same again stays what it is.
+
+    A file that was registered before has the state that it had: what was answered about it is not
+    paid for again.
+    """
     lock_head(connection)
     last = find_registration(connection, new.name)
+    new = replace(new, state=_state(connection, new))
     if last is not None and last.to_body() == new.to_body():
         return last
     version = 1 if last is None else last.version + 1
@@ -141,6 +150,13 @@ def save_registration(connection: Connection, new: Registration, now: int) -> Re
     saved = find_registration(connection, new.name)
     assert saved is not None  # noqa: S101 (it was written above)
     return saved
+
+
+def _state(connection: Connection, new: Registration) -> int:
+    chosen = select(tables.datasets.c.body).where(tables.datasets.c.name == new.name)
+    bodies = [json.loads(body) for body in connection.execute(chosen).scalars()]
+    known = {body["mark"]: int(body["source_state"]) for body in bodies}
+    return known.get(new.mark, max(known.values(), default=0) + 1)
 
 
 def find_registration(
@@ -172,9 +188,10 @@ def _read(name: str, version: int, body: str) -> Registration:
         version,
         Schema.from_dict(kept["schema"]),
         kept["source"],
-        kept["source_sha256"],
+        kept["mark"],
         kept["options"],
         read_presets(kept["presets"]),
         read_records(kept["records"]),
         kept["description"],
+        kept["source_state"],
     )

@@ -20,6 +20,7 @@ from pcor.service.events import note
 from pcor.service.jobs import Job
 from pcor.service.keys import make_key, read_keys
 from pcor.service.limits import Rates
+from pcor.service.marks import Marker
 from pcor.service.metrics import Requests
 from pcor.service.settings import Settings
 from pcor.service.sources import Tables
@@ -87,8 +88,11 @@ class Service:
         self._clock = clock
         self.at_step = at_step
         self.ledger = Ledger(settings.database, create=create, clock=clock)
-        open_tables(self.ledger.database, create=create)
-        self.tables = Tables(settings.data, settings.tables)
+        self.marker = Marker(settings.secret_file)
+        if create:
+            self.marker.make_secret()
+        open_tables(self.ledger.database, self.marker, create=create)
+        self.tables = Tables(settings.data, settings.tables, self.marker)
         self.drawer = Drawer(settings, self.ledger, self.tables, self.now, at_step)
         self.rates = Rates(settings.rate, settings.burst)
         self.guesses = Rates(*GUESSES)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pcor.errors import ParameterError
+from pcor.service.marks import NAME
 
 # Under this name the settings reach the worker processes.
 ENVIRONMENT = "PCOR_SERVICE_SETTINGS"
@@ -33,6 +34,8 @@ class Settings:
         patience: seconds that running searches are given when the service stops.
         sweep: seconds between two looks for questions that a dead process left unanswered.
         secure_cookies: send session cookies over HTTPS only.
+        secret: the file with the secret by which registered files are known again; by default
+            it is in the data folder.
     """
 
     database: str = field(repr=False)
@@ -47,6 +50,7 @@ class Settings:
     patience: float = 10.0
     sweep: float = 5.0
     secure_cookies: bool = False
+    secret: Path | None = None
 
     def __post_init__(self) -> None:
         for name in ("delay", "tick", "rate", "sweep"):
@@ -65,12 +69,19 @@ class Settings:
         """The delay and the tick in milliseconds, for ``tick``."""
         return {"delay": round(self.delay * 1000), "tick": max(1, round(self.tick * 1000))}
 
+    @property
+    def secret_file(self) -> Path:
+        """Where the secret is."""
+        return self.data / NAME if self.secret is None else self.secret
+
     def to_json(self) -> str:
         """Return the settings for another process."""
-        return json.dumps(asdict(self) | {"data": str(self.data)})
+        secret = None if self.secret is None else str(self.secret)
+        return json.dumps(asdict(self) | {"data": str(self.data), "secret": secret})
 
     @classmethod
     def from_json(cls, text: str) -> Settings:
         """Read what ``to_json`` wrote."""
         content: dict[str, Any] = json.loads(text)
-        return cls(**content | {"data": Path(content["data"])})
+        secret = None if content["secret"] is None else Path(content["secret"])
+        return cls(**content | {"data": Path(content["data"]), "secret": secret})

@@ -1,19 +1,20 @@
 """Sources: the files that datasets are read from, and the tables made of them.
 
 Private: the tables. A source is named relative to the data folder and must lie inside it, symbolic
-links followed. Its SHA-256 is part of the registration: a file that changed since is not asked, so
-no answer is about rows that the owner has not registered.
+links followed. Its mark (``marks``) is part of the registration: a file that changed since is not
+asked, so no answer is about rows that the owner has not registered.
 """
 
 from __future__ import annotations
 
-import hashlib
+import hmac
 import threading
 from collections import OrderedDict
 from pathlib import Path
 
 from pcor.errors import LedgerError, ParameterError
 from pcor.schema import Schema
+from pcor.service.marks import Marker
 from pcor.table import Table
 
 ENDINGS = (".csv", ".parquet")
@@ -31,7 +32,7 @@ def find_source(folder: Path, name: str) -> Path:
     refusal = ParameterError(
         "source must be the path of a CSV or Parquet file inside the data folder, relative to it"
     )
-    # A pattern would read more files than the one whose hash is registered.
+    # A pattern would read more files than the one whose mark is registered.
     if not 0 < len(name) <= LONGEST or not name.isprintable() or set(name) & set("\\*?[]{}#:"):
         raise refusal
     root = folder.resolve()
@@ -45,40 +46,35 @@ def find_source(folder: Path, name: str) -> Path:
     return path
 
 
-def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 class Tables:
     """The tables in memory, each loaded once, the least used forgotten first.
 
     Args:
         folder: the data folder.
         most: how many are kept.
+        marker: knows registered files again.
     """
 
-    def __init__(self, folder: Path, most: int) -> None:
-        self._folder, self._most = folder, most
+    def __init__(self, folder: Path, most: int, marker: Marker) -> None:
+        self._folder, self._most, self._marker = folder, most, marker
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[str, str, str], Table] = OrderedDict()
 
-    def get(self, source: str, sha256: str, schema: Schema) -> Table:
+    def get(self, source: str, mark: str, schema: Schema) -> Table:
         """Return the table of a registered file, or say that the file is not the registered one."""
-        name = (source, sha256, schema.sha256)
+        name = (source, mark, schema.sha256)
         with self._lock:  # one load at a time: two of them would need twice the memory
             if name not in self._kept:
-                self._kept[name] = self._load(source, sha256, schema)
+                self._kept[name] = self._load(source, mark, schema)
             self._kept.move_to_end(name)
             while len(self._kept) > self._most:
                 self._kept.popitem(last=False)
             return self._kept[name]
 
-    def _load(self, source: str, sha256: str, schema: Schema) -> Table:
+    def _load(self, source: str, mark: str, schema: Schema) -> Table:
         try:
             path = find_source(self._folder, source)
-            same = file_sha256(path) == sha256
+            same = hmac.compare_digest(self._marker.of_file(path), mark)
         except (ParameterError, OSError):
             same = False
         if not same:

@@ -10,10 +10,11 @@ from pcor.errors import LedgerError
 from pcor.ledger.database import Database
 from pcor.ledger.entries import lock_head
 from pcor.ledger.upgrading import upgrade, version_of
+from pcor.service.marks import Marker
 from pcor.service.tables import VERSION, VERSION_TABLE
 
 
-def open_tables(database: Database, *, create: bool) -> None:
+def open_tables(database: Database, marker: Marker, *, create: bool) -> None:
     """Leave the database with tables of this version, or say why that cannot be."""
     with database.reading() as connection:
         found = version_of(connection, VERSION_TABLE)
@@ -25,4 +26,4 @@ def open_tables(database: Database, *, create: bool) -> None:
         lock_head(connection)  # two processes that start at once make the tables once
         found = version_of(connection, VERSION_TABLE)
         if found != VERSION:
-            upgrade(connection, found, VERSION, what="service", module=__file__)
+            upgrade(connection, found, VERSION, what="service", module=__file__, marker=marker)

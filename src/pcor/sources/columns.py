@@ -160,10 +160,10 @@ def check_columns(where: str, names: Sequence[str], wanted: Sequence[str]) -> No
     for column in wanted:
         if column not in names:
             missing = SourceError(
-                f"{where} has no column {column!r}{did_you_mean(column, names)}; "
-                f"it needs the columns: {', '.join(wanted)}"
+                f"{where} has no column {column!r}; it needs the columns: {', '.join(wanted)}"
             )
-            missing.add_note(f"it has: {_listed(names)}")  # not the schema's: for the owner
+            # Its own columns are not the schema's words: a note is for the owner alone.
+            missing.add_note(f"it has: {_listed(names)}{did_you_mean(column, names)}")
             raise missing
         if list(names).count(column) > 1:
             raise SourceError(f"{where} has more than one column {column!r}; rename one of them")

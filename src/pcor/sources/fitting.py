@@ -19,12 +19,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pcor.errors import MetricError, SchemaError, SourceError
-from pcor.schema import Attribute, Metric, Schema, Value, toml_value
+from pcor.errors import MetricError, SourceError
+from pcor.schema import REVIEW, Attribute, Metric, Schema, Value, toml_value
 from pcor.sources.columns import check_separator, column_names, read_columns
 from pcor.sources.encoding import LARGEST_METRIC, encode, encode_attribute, numbers
-
-REVIEW = "# REVIEW: read off the data"
 
 # A numeric column with more distinct values than this is drafted as bins.
 MOST_VALUES = 20
@@ -91,16 +89,6 @@ def draft(
 def marked_lines(schema: Path) -> int:
     """Return how many lines of a schema file still wait for the owner's review."""
     return schema.read_text(encoding="utf-8").count(REVIEW)
-
-
-def check_reviewed(schema: Path) -> None:
-    """Refuse a schema file in which the data, and not yet the owner, says what could occur."""
-    if marked_lines(schema):
-        raise SchemaError(
-            f"the schema {str(schema)!r} is a draft: lines marked REVIEW were read off the data, "
-            "and a domain is public. Read each one, add what could occur but did not, delete the "
-            "marks, and try again. Nothing was released or charged"
-        )
 
 
 def misfits(source: Any, schema: Schema) -> list[Misfit]:

@@ -86,7 +86,7 @@ class Audit:
     def _run(self) -> None:
         one = self._registration
         try:
-            table = self._service.tables.get(one.source, one.sha256, one.schema)
+            table = self._service.tables.get(one.source, one.mark, one.schema)
             self.outcome = exposure_of(
                 table, self._record, self._epsilon, progress=self._step, **self._options
             )
