@@ -1,10 +1,9 @@
 """Choose one candidate at random, better ones more often: exactly, by the system's randomness.
 
 Private: the scores and the draws. Public: eta, the mechanism, how many candidates an adversary
-could compute from COE. Nothing is rounded (``drawing``, ``ordered``); the tests compare with OpenDP's
-draws of the same mechanisms. Guarantee of one draw with exponent eta when one row moves no score by
-more than d: 2*eta*d for either mechanism, eta*d where an added row never lowers a score
-(docs/proofs/selection.md).
+could compute from COE. Nothing is rounded (``drawing``, ``ordered``); tests compare them with
+OpenDP's. Guarantee of one draw with exponent eta when one row moves no score by more than d: 2*eta*d
+for either mechanism, eta*d where an added row never lowers a score (docs/proofs/selection.md).
 """
 
 from __future__ import annotations
