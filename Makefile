@@ -17,15 +17,21 @@ help:
 	@echo "make bench   speed against the naive way, measured in one run"
 	@echo "make clean   remove the environment and caches"
 
-# The environment is rebuilt when pyproject.toml changes.
-$(VENV)/ready: pyproject.toml
+# The environment grows in two steps, each again when pyproject.toml changes: what a release needs, and
+# what tests need (a browser's driver, Spark, other engines: most of it).
+$(VENV)/core: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "PCOR needs Python 3.11 or newer; try: make PYTHON=python3.12 ...")'
-	@echo "== setting up: a virtual environment in $(VENV) (about a minute, once)"
+	@echo "== setting up: a virtual environment in $(VENV) with pcor in it (under a minute, once)"
 	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/ready: $(VENV)/core
+	@echo "== setting up: what the tests need, about 2 GB (a minute or two, once)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: $(VENV)/ready
+demo: $(VENV)/core
 	@echo "== pcor demo: one private release on built-in synthetic salaries"
 	@$(BIN)/pcor demo
 
@@ -43,8 +49,6 @@ types: $(VENV)/ready
 	@$(BIN)/mypy
 
 docs: $(VENV)/ready
-	@echo "== docs: is the reference up to date?"
-	@$(BIN)/python -m tools.reference --check
 	@echo "== docs: the site, in build/site"
 	@$(BIN)/zensical build --clean --strict
 	@echo "open build/site/index.html"

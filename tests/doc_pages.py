@@ -12,7 +12,7 @@
 What is expected is what the command prints, or that with its messages (stderr) before or after it.
 In expected output a ``...`` stands for anything, line breaks included, but not for a part of a word
 that it stands apart from. "among rows where ..." to the end of its line stands for any context with
-the attributes that the page names there, because a context is drawn. How words are spaced and
+the attributes that the page names there, or all rows, because it is drawn. How words are spaced and
 wrapped does not matter. A command without expected lines may print what it likes. ``# exit 3``
 after a command says how it ends. A command that ends in `` &`` runs until the page ends. Variables
 and folders carry over from one command to the next, and to Python.
@@ -61,7 +61,7 @@ HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 EXIT = re.compile(r"#\s*exit (\d+)\s*$")
 # A context in expected output: to a full stop at the end of a line; lines may break after ";".
 DRAWN = re.compile(
-    r"(?<=among rows where)\s+(\.\.\.|(?:(?!\.\.\.)[^\n]|(?<=;)\n)+?\.)[ \t]*$", re.MULTILINE
+    r"among rows where\s+(\.\.\.|(?:(?!\.\.\.)[^\n]|(?<=;)\n)+?\.)[ \t]*$", re.MULTILINE
 )
 PRINTS = re.compile(r"|[^\n]*\bprints\b[^\n]*:")  # what may stand between Python and its output
 LONGEST = 600  # seconds for one command; machines may be busy
@@ -210,10 +210,11 @@ def patterns(expected: str) -> list[str]:
 def drawn(context: str) -> str:
     """Return the pattern of any context with the same attributes that ends its line.
 
-    >>> re.fullmatch(drawn("job is cook; any city."), "any job; city is Oslo or Rome.") is not None
+    >>> pattern = re.compile(drawn("job is cook; any city."))
+    >>> bool(pattern.fullmatch("among rows where any job; city is Oslo or Rome."))
     True
-    >>> re.fullmatch(drawn("job is cook; any city."), "any job; any town.") is not None
-    False
+    >>> bool(pattern.fullmatch("among all rows.")), bool(pattern.fullmatch("among any job."))
+    (True, False)
     """
     said = r"\S[^\n]*"
     if context != "...":
@@ -221,7 +222,7 @@ def drawn(context: str) -> str:
         names = [re.escape(c.removeprefix("any ").partition(" is ")[0]) for c in clauses]
         values = r"\S(?:(?!\. )[^\n;])*?"
         said = "; ".join(f"(?:any {name}|{name} is {values})" for name in names)
-    return said + r"\.(?=[ \t]*(?m:$))"
+    return rf"among (?:all rows|rows where {said})\.(?=[ \t]*(?m:$))"
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 import pcor
 from pcor.certificate import JSON_SCHEMA
-from pcor.cli import app, owner
+from pcor.cli import app, compiling, owner
 from pcor.cli.output import OWNER_ONLY
 from pcor.demo import PLANTED
 
@@ -158,11 +158,15 @@ def test_a_bare_command_shows_its_help(command: list[str]) -> None:
     ran = pcor_(*command)
     assert "Usage: pcor" in ran.out + ran.err
     assert "Commands:" in ran.out + ran.err
+    assert "pcor explain usage" not in ran.err
 
 
 def test_the_help_of_pcor_names_every_command_and_says_which_are_for_the_owner() -> None:
     ran = pcor_("--help")
     assert "Try: pcor demo" in ran.out
+    said = " ".join(ran.out.split())
+    steps = [said.index(step) for step in ("schema init", "delete the marks", "pcor release")]
+    assert steps == sorted(steps)
     for name in ("demo", "schema", "plan", "release", "contexts", "outliers", "doctor"):
         assert f"\n  {name} " in ran.out
     owner = [line.split()[0] for line in ran.out.splitlines() if "OWNER ONLY" in line]
@@ -198,6 +202,40 @@ def test_doctor_fails_where_a_release_cannot_run(monkeypatch: pytest.MonkeyPatch
     assert ran.code == 1
     assert "FAIL  system randomness: fails (NotImplementedError)" in ran.out
     assert "secret" not in ran.out + ran.err
+
+
+# -- the first run --------------------------------------------------------------------------------
+
+
+def test_kernels_that_are_not_in_numbas_cache_are_noticed(tmp_path: Path) -> None:
+    code = (
+        "import numpy as np\n"
+        "from pcor._kernels.covering import cell_totals\n"
+        "from pcor.cli.compiling import are_compiled\n"
+        "print(are_compiled())\n"
+        "one = np.zeros((1, 1), dtype=np.uint64)\n"
+        "cell_totals(one, one, np.zeros((1, 1)), np.zeros((1, 1)))\n"
+        "print(are_compiled())\n"
+    )
+    done = subprocess.run(  # noqa: S603 (our own program)
+        [sys.executable, "-c", code],
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["False", "True"]
+
+
+def test_a_person_is_told_of_compiling_and_a_pipe_is_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(compiling, "are_compiled", lambda: False)
+    compiling.tell_of_compiling()
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    compiling.tell_of_compiling()
+    assert capsys.readouterr().err == "compiling, once (some seconds) ...\n"
 
 
 # -- demo -----------------------------------------------------------------------------------------
@@ -263,6 +301,18 @@ def test_init_as_json(files: Files) -> None:
     assert pcor_("schema", "init", files.table, *asked).json == {"schema": str(out), "to_review": 3}
 
 
+def test_init_shows_the_owner_which_cells_of_the_metric_are_not_numbers(files: Files) -> None:
+    """There is no schema yet for ``pcor schema check`` to show them by."""
+    pay = ["n/a" if i in (3, 5) else "?" if i == 9 else str(i) for i in range(120)]
+    asked = ("--metric", "pay", "--attributes", "job", "--out", files.folder / "draft.toml")
+    ran = pcor_("schema", "init", files.rewritten(pay=pay), *asked)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"; {OWNER_ONLY} 3 not numbers, first 'n/a' in row 3, '?' in row 9 (" in ran.err
+    assert 'correct them, or empty them and set missing = "drop"' in ran.err
+    assert "schema check" not in ran.err
+    assert not (files.folder / "draft.toml").exists()
+
+
 def test_init_replaces_a_file_only_when_told_to(files: Files) -> None:
     asked = ("--metric", "pay", "--attributes", "job", "--out", files.schema)
     refused = pcor_("schema", "init", files.table, *asked)
@@ -279,7 +329,9 @@ def test_check_shows_the_owner_what_does_not_fit(files: Files) -> None:
     assert ran.code == 2
     assert ran.out.splitlines() == [
         OWNER_ONLY,
-        "- column 'job': outside the declared domain in 3 rows, for example 'astronaut' (3)",
+        "- column 'job': outside the declared domain in 3 rows, for example 'astronaut' (3); "
+        "declare what could occur, or other = ... counts them as one value, "
+        'outside = "drop" leaves such rows out',
         "the table does not fit the schema",
     ]
 
@@ -293,7 +345,13 @@ def test_check_as_json(files: Files) -> None:
         "fits": False,
         "to_review": 0,
         "misfits": [
-            {"column": "pay", "problem": "not a number", "rows": 1, "examples": ["'lots' (1)"]}
+            {
+                "column": "pay",
+                "problem": "not a number",
+                "rows": 1,
+                "examples": ["'lots' (1)"],
+                "remedy": 'correct them, or empty them and set missing = "drop" under [metric]',
+            }
         ],
     }
 
@@ -331,7 +389,23 @@ def test_plan_and_release_agree_on_every_public_parameter(files: Files) -> None:
     assert {key: planned[key] for key in shared} == {key: released[key] for key in shared}
 
 
+def test_an_epsilon_that_promises_hardly_anything_is_noted(files: Files) -> None:
+    note = "note: epsilon above 10 promises hardly anything\n"
+    for command in ("plan", "release"):
+        for epsilon, said in (("10", ""), ("10.1", note)):
+            words = (*files.request, "--detector", GRUBBS, "--epsilon", epsilon, "--json")
+            ran = pcor_(command, *words)
+            assert (ran.code, ran.err) == (0, said)
+
+
 # -- release --------------------------------------------------------------------------------------
+
+
+def test_a_release_without_a_ledger_says_that_nobody_adds_it_up(files: Files) -> None:
+    said = "on no books: this epsilon is not added up anywhere; --ledger keeps the sum\n"
+    assert pcor_("release", *files.request, "--detector", GRUBBS).err == said
+    assert pcor_("release", *files.request, "--detector", GRUBBS, "--seed", 1).err == ""
+
 
 START = "job is cook; city is Oslo; any age"
 SEARCHES = ("auto", *pcor.search.SEARCHES)
@@ -440,8 +514,8 @@ def test_overlap_is_with_the_given_context_or_the_start(files: Files, how: tuple
 
 def test_release_prints_a_sentence_a_condition_the_cost_and_the_promise(files: Files) -> None:
     ran = pcor_("release", *files.request, "--detector", GRUBBS)
-    assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith(f"Record {OUTLIER} is an outlier by pay (grubbs) among rows where ")
+    assert ran.code == 0
+    assert ran.out.startswith(f"Record {OUTLIER} is an outlier by pay (grubbs) among ")
     assert '\nSQL: WHERE "job" ' in ran.out
     assert "total epsilon 0.5 (tight accounting)" in ran.out
     assert "Not protected:" in ran.out
@@ -898,6 +972,13 @@ BAD = [
     ),
     Bad("a missing option", lambda f: ("release", f.table), "usage", "--schema"),
     Bad("an unknown option", release("--eps", 1), "usage", "--eps"),
+    Bad(
+        "a guarantee in capitals",
+        release("--guarantee", "DP"),
+        "unknown_name",
+        "did you mean 'dp'?",
+    ),
+    Bad("a decimal comma", release("--epsilon", "0,5"), "parameter", "write a decimal point: 0.5"),
     Bad("an unknown command", lambda _: ("relese",), "usage", "relese"),
     Bad(
         "an unknown detector",
@@ -909,7 +990,7 @@ BAD = [
         "an unknown setting",
         release("--detector", "lof:neighbours=3"),
         "parameter",
-        "detector 'lof' does not take these settings ... k, threshold, ties",
+        "detector 'lof' has no setting 'neighbours' ... k, threshold, ties",
     ),
     Bad("a setting that is not one", release("--detector", "lof:k"), "parameter", "lof:key=value"),
     Bad(
@@ -1052,6 +1133,7 @@ BAD = [
         release("--record", 3),
         "no_valid_context",
         "no context in which the record is an outlier",
+        hides="charged",  # nothing pays here
         code=4,
     ),
     *(
@@ -1135,9 +1217,9 @@ def test_bad_input_is_refused_in_a_sentence_and_as_json(files: Files, case: Bad)
     for hidden in (case.hides, "Traceback", "Error("):
         assert hidden not in plain.err + as_json.out
     assert files.listing() == before
+    assert plain.err.endswith(f"\n(more: pcor explain {case.kind})\n")
     if case.kind != "usage":
         assert plain.err.startswith("pcor: ")
-        assert plain.err.endswith(f"\n(more: pcor explain {case.kind})\n")
         assert plain.err.count("\n") == 2
 
 

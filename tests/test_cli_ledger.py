@@ -15,6 +15,8 @@ from tests.test_cli import GRUBBS, Files, Ran, files, pcor_
 
 __all__ = ["files"]  # a fixture
 
+FREE = "charged before; free (from the books; the table is not compared: --version names a new one)"
+
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def books(request: pytest.FixtureRequest, tmp_path: Path) -> str:
@@ -42,7 +44,7 @@ def test_a_release_is_paid_from_the_ledger_and_repeated_for_free(files: Files, b
     again = release(files, books, "--json")
     assert again.json == first.json
     assert first.err == "charged epsilon 0.5. Left for dataset 'pay': epsilon 0.5\n"
-    assert again.err == "charged before; free. Left for dataset 'pay': epsilon 0.5\n"
+    assert again.err == f"{FREE}. Left for dataset 'pay': epsilon 0.5\n"
     assert (status(books)["spent_ocdp"], status(books)["left"]) == ("0.5", "0.5")
 
 
@@ -59,11 +61,14 @@ def test_a_new_key_buys_a_new_draw_until_the_budget_refuses(files: Files, books:
 def test_an_analyst_spends_an_allotment(files: Files, books: str) -> None:
     refused = release(files, books, "--analyst", "ana")
     assert refused.code == 3
-    assert "the allotment of 'ana'" in refused.err
+    assert "'ana' has no allotment in dataset 'pay'" in refused.err
+    assert "`pcor ledger allot LEDGER pay ana --epsilon 0.5`. Nothing was spent" in refused.err
     shown = pcor_("ledger", "allot", books, "pay", "ana", "--epsilon", "0.6")
     assert "ana: epsilon 0.6 left of 0.6" in shown.out
     assert release(files, books, "--analyst", "ana").code == 0
     assert status(books)["allotments"][0]["left"] == "0.1"
+    short = release(files, books, "--analyst", "ana", "--key", "second")
+    assert "the allotment of 'ana' in dataset 'pay' has 0.1 left" in short.err
 
 
 def test_a_cap_refuses_with_exit_code_3(files: Files, books: str) -> None:
@@ -71,6 +76,15 @@ def test_a_cap_refuses_with_exit_code_3(files: Files, books: str) -> None:
     refused = release(files, books)
     assert refused.code == 3
     assert "allows one release 0.1 at most: short by 0.4" in refused.err
+
+
+def test_a_cap_that_is_not_given_again_is_said_to_be_removed(tmp_path: Path) -> None:
+    set_budget = ("ledger", "budget", tmp_path / "books.db", "pay", "--epsilon", 1)
+    assert pcor_(*set_budget).err == ""
+    assert pcor_(*set_budget, "--cap", "0.1").err == ""
+    removed = "note: the cap of 0.1 on one release is removed; --cap keeps one\n"
+    assert pcor_(*set_budget).err == removed
+    assert pcor_(*set_budget).err == ""
 
 
 @pytest.mark.parametrize("option", ["--dataset", "--analyst", "--key", "--version"])
@@ -109,7 +123,8 @@ def test_an_answer_that_there_is_none_is_charged_and_says_so(files: Files, books
     first, again = (pcor_("release", *files.request, *words) for _ in range(2))
     assert (first.code, again.code) == (4, 4)
     assert first.err.startswith("charged epsilon 0.5. Left for dataset 'pay': epsilon 0.5\n")
-    assert again.err.startswith("charged before; free. Left for dataset 'pay': epsilon 0.5\n")
+    assert again.err.startswith(f"{FREE}. Left for dataset 'pay': epsilon 0.5\n")
+    assert "This answer is charged like any other" in again.err
 
 
 @pytest.mark.parametrize("command", ["show", "export", "verify", "upgrade"])

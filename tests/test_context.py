@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from pcor import Context, Schema, Table, demo
 from pcor.context import Space, pack, unpack
 from pcor.errors import ContextError
+from pcor.wording import rows
 from tests.strategies import (
     METRIC,
     arrow,
@@ -127,6 +128,22 @@ def test_words_of_the_sentence_are_quoted_where_they_are_values() -> None:
 
 def test_the_full_context_has_every_value() -> None:
     assert str(Context.full(SCHEMA)) == "any job; any city"
+
+
+@pytest.mark.parametrize("text", ["all rows", "All  rows"])
+def test_all_rows_is_another_way_to_say_so(text: str) -> None:
+    assert Context.parse(SCHEMA, text) == Context.full(SCHEMA)
+    assert rows(SCHEMA.attributes, Context.full(SCHEMA).values) == "all rows"
+
+
+def test_rows_that_are_not_all_are_described() -> None:
+    rome = Context(SCHEMA, {"job": ["CEO", "Lawyer"], "city": "Rome"})
+    assert rows(SCHEMA.attributes, rome.values) == "rows where any job; city is Rome"
+
+
+def test_an_attribute_may_be_called_all_rows() -> None:
+    schema = Schema(metric="pay", attributes={"all rows": ["yes", "no"]})
+    assert Context.parse(schema, "all rows is yes").bits == "10"
 
 
 def test_the_repr_shows_the_sentence() -> None:

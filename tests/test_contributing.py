@@ -115,7 +115,7 @@ def test_the_tests_of_a_detector_and_of_an_engine_reject_a_wrong_one(tmp_path: P
             reader.follow(replace(block, text=block.text.replace(*change)))
     reader.shell.variables["PYTHONPATH"] += f"{os.pathsep}pcor-mad/src"
     command = "python -m pytest --quiet pcor-mad/tests test_connection.py"
-    said = "... test_it_agrees_with_its_slow_twin ... test_the_valid_contexts_are_those_of ..."
+    said = "...::test_it_agrees_with_its_slow_twin ...::test_the_valid_contexts_are_those_of..."
     reader.shell.run(Command(1, command, said, 1))
 
 

@@ -402,7 +402,7 @@ def test_settings_out_of_range_are_refused(
     [
         ("neighbourhood", "'neighbourhood' needs radius: write neighbourhood:radius=..."),
         ("rare_bin", "'rare_bin' needs edges: write rare_bin:edges=..."),
-        ("tail:radius=3", "does not take these settings; it has: share"),
+        ("tail:radius=3", "'tail' has no setting 'radius'; it has: share"),
     ],
 )
 def test_a_setting_that_is_missing_or_foreign_is_named(name: str, sentence: str) -> None:

@@ -106,7 +106,6 @@ def test_the_kind_of_a_problem_is_seen_however_the_problem_is_made() -> None:
         list(kinds_in("from pcor.service.problems import Problem as P"))
 
 
-@pytest.mark.xfail(strict=True, reason="of_status makes up a kind for a status it does not know")
 def test_whatever_status_the_framework_refuses_with_has_a_kind_with_a_page() -> None:
     refusals = [status for status in HTTPStatus if status >= HTTPStatus.BAD_REQUEST]
     assert [s.value for s in refusals if problems.of_status(s).kind not in PAGES] == []
@@ -286,6 +285,12 @@ def test_explain_offers_the_nearest_kind() -> None:
     ran = run("explain", "budget")
     assert ran.exit_code == 2
     assert "did you mean 'budget_exceeded'?" in run("explain", "budget_exeeded").stderr
+
+
+def test_the_kinds_are_completed() -> None:
+    asked = {"_PCOR_COMPLETE": "complete_bash", "COMP_WORDS": "pcor explain bu", "COMP_CWORD": "2"}
+    ran = CliRunner().invoke(app, [], prog_name="pcor", env=asked)
+    assert ran.stdout.split() == ["budget_exceeded", "busy"]
 
 
 def test_the_pages_are_found_in_an_installed_package_first(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
 from pcor import Schema, Table
-from pcor.errors import SourceError
+from pcor.errors import MetricError, SourceError
+from pcor.promise import OWNER_ONLY
 from pcor.schema import REVIEW
 from pcor.sources.fitting import MOST_VALUES, draft, misfits
 from tests.strategies import ID, METRIC, finite, names, texts
@@ -156,7 +157,10 @@ def test_a_missing_value_is_not_drafted_and_check_tells_the_owner() -> None:
     table = pa.table({"m": [1.0, 2.0, 3.0], "a": ["x", None, None]})
     schema = read(draft(table, metric="m", attributes=["a"]))
     assert schema.attributes[0].values == ("x",)
-    assert [str(m) for m in misfits(table, schema)] == ["column 'a': no value in 2 rows"]
+    assert [str(m) for m in misfits(table, schema)] == [
+        "column 'a': no value in 2 rows; other = ... counts them as one value, "
+        'outside = "drop" leaves such rows out'
+    ]
 
 
 @pytest.mark.parametrize(
@@ -181,6 +185,16 @@ def test_what_cannot_be_drafted_is_refused_with_the_column_and_no_cell(
         draft(table, **asked)
     assert sentence in str(caught.value)
     assert "canary" not in str(caught.value)
+
+
+def test_an_owner_is_noted_the_first_cells_of_a_metric_that_are_not_numbers() -> None:
+    table = pa.table({"m": ["1", "n/a", None, "n/a", " 2 ", *"abcdef"], "a": ["x"] * 11})
+    with pytest.raises(MetricError) as caught:
+        draft(table, metric="m", attributes=["a"])
+    (note,) = caught.value.__notes__
+    assert note.startswith(f"{OWNER_ONLY} 8 not numbers, first 'n/a' in row 1, 'a' in row 5, ")
+    assert "'d' in row 8 (rows are counted from 0)" in note
+    assert "'e'" not in note
 
 
 # -- misfits --------------------------------------------------------------------------------------
@@ -235,7 +249,7 @@ def test_each_misfit_names_the_column_the_values_and_how_many(
 def test_a_metric_of_another_type_is_wrong_in_every_row_that_has_one() -> None:
     days = pa.array([dt.date(2020, 1, 1), None, None, None])
     (only,) = told(m=days)
-    assert only == "column 'm': not a number in 1 row, for example '2020-01-01' (1)"
+    assert only.startswith("column 'm': not a number in 1 row, for example '2020-01-01' (1); ")
 
 
 def test_all_misfits_are_told_at_once() -> None:
@@ -247,8 +261,36 @@ def test_missing_columns_are_told_beside_what_the_others_hold() -> None:
     table = pa.table({"m": ["1"], "job": ["zz"], "age": ["5"]})
     assert [str(m) for m in misfits(table, SCHEMA)] == [
         "column 'key': the table has no such column",
-        "column 'job': outside the declared domain in 1 row, for example 'zz' (1)",
+        "column 'job': outside the declared domain in 1 row, for example 'zz' (1); declare what "
+        'could occur, or other = ... counts them as one value, outside = "drop" leaves such rows '
+        "out",
     ]
+
+
+def test_a_missing_column_is_offered_the_nearest_that_there_is() -> None:
+    table = pa.table({"m": ["1"], "Job": ["a"], "age": ["5"], "key": ["p"]})
+    assert [str(m) for m in misfits(table, SCHEMA)] == [
+        "column 'job': the table has no such column; did you mean 'Job'?"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "remedy"),
+    [
+        ("job", ["zz", "a", "a", "a"], 'or other = ... counts them as one value, outside = "drop"'),
+        ("age", ["99", "1", "1", "1"], 'declare what could occur, or outside = "drop" leaves'),
+        ("age", ["old", "1", "1", "1"], "or declare values instead of edges"),
+        ("m", ["1", "", "3", "4"], 'missing = "drop" under [metric] leaves such rows out'),
+        ("m", ["1", "x", "3", "4"], 'or empty them and set missing = "drop" under [metric]'),
+        ("m", ["inf", "2", "3", "4"], "correct or remove them"),
+        ("key", ["p", "p", "q", "r"], "or declare no id: rows are then counted from 0"),
+        ("job", [["a"], ["b"], [], None], "leave this attribute out"),
+    ],
+)
+def test_each_misfit_comes_with_a_remedy(column: str, cells: list[Any], remedy: str) -> None:
+    (only,) = misfits(pa.table(GOOD | {column: cells}), SCHEMA)
+    assert remedy in only.remedy
+    assert str(only).endswith(f"; {only.remedy}")
 
 
 def test_a_table_with_none_of_the_columns_is_told_column_by_column() -> None:
@@ -266,6 +308,22 @@ def test_check_agrees_with_a_release_that_no_row_is_left(rows: int) -> None:
     (only,) = misfits(table, schema)
     assert "no row is left" in str(only)
     assert only.rows == rows
+
+
+def test_where_no_row_is_left_each_column_says_how_many_it_drops() -> None:
+    drop = {"outside": "drop"}
+    schema = Schema(
+        metric={"column": "m", "missing": "drop"},
+        attributes={
+            "job": {"values": ["a", "b"], **drop},
+            "age": {"values": ["young", "old"], **drop},
+        },
+    )
+    assert told(schema, m=["1", "", "3", "4"]) == [
+        """column 'm': no row is left; missing = "drop" applies in 1 row""",
+        """column 'age': no row is left; outside = "drop" applies in 4 rows, for example """
+        "'1' (1), '11' (1), '20' (1), '0' (1)",
+    ]
 
 
 def test_what_the_schema_drops_or_counts_as_other_is_no_misfit() -> None:

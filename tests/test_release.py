@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from fractions import Fraction
@@ -135,6 +136,48 @@ def test_the_page_needs_nothing_from_elsewhere_and_no_value_can_break_out_of_it(
     assert not {"link", "img", "iframe"} & set(seen.tags)
     assert "http" not in page.replace("application/json", "")
     assert embedded(page)["dataset"] == nasty
+
+
+def seen_text(release: pcor.Release) -> str:
+    return " ".join(re.sub("<[^>]+>", " ", html.unescape(release._repr_html_())).split())
+
+
+def test_a_record_that_stands_out_everywhere_does_so_among_all_rows() -> None:
+    table = pcor.Table(
+        pa.table({"pay": [1.0, 2.0, 1.0, 2.0, 1.0, 50.0], "city": ["Oslo"] * 6}),
+        pcor.Schema(metric="pay", attributes={"city": ["Oslo", "Rome"]}),
+    )
+    # Without Rome there are as many people, so either context may be drawn.
+    said = {str(pcor.release(table, 5, 1, GRUBBS)) for _ in range(60)}
+    assert said == {
+        "Record 5 is an outlier by pay (grubbs) among all rows.",
+        "Record 5 is an outlier by pay (grubbs) among rows where city is Oslo.",
+    }
+
+
+def test_a_certificate_says_in_plain_words_what_it_proves_and_what_not(ten: pcor.Table) -> None:
+    said = seen_text(pcor.release(ten, 8, 1, GRUBBS))
+    assert "In plain words: compared with the others in this group, the salary of this" in said
+    assert "does not mean that anything is wrong with it" in said
+    likely = seen_text(pcor.release(ten, 8, 1, pcor.Tail(0.4, min_population=3), guarantee="dp"))
+    assert "it likely is, compared with the others in this one; chance may have" in likely
+
+
+def test_a_certificate_explains_its_bins_its_rule_and_its_epsilon() -> None:
+    table = pcor.Table(
+        pa.table({"pay": [1.0, 2.0, 1.0, 2.0, 1.0, 50.0], "age": [20, 21, 30, 40, 41, 42]}),
+        pcor.Schema(metric="pay", attributes={"age": {"edges": [18, 30, 65]}}),
+    )
+    said = seen_text(pcor.release(table, 5, "0.5", pcor.Tail(0.3, min_population=3)))
+    assert "[18, 30) are the numbers from 18 to 30: a square bracket includes" in said
+    assert "tail is the rule that decides what is unusual: A value is an outlier if less " in said
+    assert "than 0.3 of the population lies as far out." in said
+    assert "at most exp(epsilon), here about 1.65." in said
+
+
+def test_a_rule_that_nobody_documented_is_not_explained(ten: pcor.Table) -> None:
+    rule = pcor.Estimator(lambda values: values > 300_000, min_population=1)
+    assert "is the rule that decides" not in seen_text(pcor.release(ten, 8, 1, rule))
 
 
 # -- order of checks and charges -------------------------------------------------------------------

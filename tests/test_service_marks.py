@@ -23,6 +23,7 @@ from pcor.errors import LedgerError, ParameterError
 from pcor.service.marks import NAME, Marker
 from pcor.service.service import Service
 from pcor.service.settings import Settings
+from tests.postgres import postgres
 from tests.service_world import (
     ANALYST,
     DATASET,
@@ -282,7 +283,14 @@ def make_old(place: World) -> None:
     (source(place).parent / NAME).unlink()
 
 
-def test_an_old_database_is_brought_up_to_date(place: World, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_an_old_database_is_brought_up_to_date(kind: str, tmp_path: Path) -> None:
+    url = str(tmp_path / "books.db") if kind == "sqlite" else postgres().new_database()
+    with world(url, tmp_path) as place:
+        bring_up_to_date(place, settings_for(url, tmp_path))
+
+
+def bring_up_to_date(place: World, settings: Settings) -> None:
     rows = source(place).read_bytes()
     change_the_file(place)
     register(place, budget=None)
@@ -290,7 +298,7 @@ def test_an_old_database_is_brought_up_to_date(place: World, tmp_path: Path) -> 
     register(place, budget=None, schema=SCHEMA.to_dict(), description="as it was")
     make_old(place)
     before = place.send("auditor", "GET", "/v1/audit").json()
-    service = Service(settings_for(str(tmp_path / "books.db"), tmp_path))
+    service = Service(settings)
     with service.ledger.database.reading() as connection:
         bodies = connection.execute(
             text("SELECT body FROM pcor_service_datasets ORDER BY version")

@@ -182,7 +182,10 @@ def exact(number: object, what: str = "epsilon") -> Fraction:
         text = str(number).strip() if not isinstance(number, bool) else ""
         fraction = Fraction(text) if _NUMBER.fullmatch(text) else Fraction(0)
     if fraction <= 0:
-        raise ParameterError(f"{what} must be a positive, finite number such as 0.2")
+        pointed = number.strip().replace(",", ".") if isinstance(number, str) else ""
+        # A point in the place of a comma makes a number of it: that was meant.
+        hint = f"; write a decimal point: {pointed}" if _NUMBER.fullmatch(pointed) else ""
+        raise ParameterError(f"{what} must be a positive, finite number such as 0.2{hint}")
     return fraction
 
 

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import copy
 import html
+import inspect
 import json
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pcor import markup
+from pcor import markup, wording
 from pcor.context import Context
+from pcor.detectors.estimator import Estimator
 from pcor.errors import ParameterError, plain
 from pcor.planning import Plan
 from pcor.promise import Promise
@@ -83,11 +87,12 @@ class Release:
     def __str__(self) -> str:
         metric = self.plan.schema.metric.column
         by = f"an outlier by {metric} ({self.plan.detector.name})"
-        sentence = f"Record {self.record} is {by} among rows where {self.context}."
+        rows = wording.rows(self.plan.schema.attributes, self.context.values)
+        sentence = f"Record {self.record} is {by} among {rows}."
         if self.promise.guarantee == "dp":
             sentence = (
-                f"If record {self.record} is {by} anywhere, then likely, not certainly, among rows "
-                f"where {self.context}."
+                f"If record {self.record} is {by} anywhere, then likely, not certainly, among "
+                f"{rows}."
             )
         return sentence if self.private else f"{sentence} [{NOT_PRIVATE}]"
 
@@ -162,13 +167,71 @@ def _sections(release: Release, heading: str) -> str:
     where = f"<pre>{html.escape(certificate['where'])}</pre>"
     parts = {
         "The context": markup.chips(release.plan.schema.attributes, release.context.values) + where,
+        "How to read it": markup.listed(_legend(release.plan)),
         "What is promised": release.promise.to_html(certificate.get("needed", {}).get("text", "")),
         "What was done, and its cost": release.plan.cost_html(),
         "Settings": markup.named_rows(_settings(certificate)),
     }
-    return warning + "\n".join(
+    return f"{warning}{markup.paragraph(_plain_words(release))}\n" + "\n".join(
         f"<{heading}>{title}</{heading}>\n{part}" for title, part in parts.items()
     )
+
+
+def _plain_words(release: Release) -> str:
+    """Say what the sentence means and what it does not, for whoever the letter is sent to."""
+    metric = release.plan.schema.metric.column
+    said = f"compared with the others in this group, the {metric} of this record is unusual."
+    if release.promise.guarantee == "dp":
+        said = (
+            f"if the {metric} of this record is unusual in any group, it likely is, compared with "
+            "the others in this one; chance may have named a group where it is not."
+        )
+    return (
+        f"In plain words: {said} Who is in the group, and how many, is not told. That a record "
+        "stands out does not mean that anything is wrong with it."
+    )
+
+
+def _legend(plan: Plan) -> list[str]:
+    """Explain the signs and words of a certificate that a layman has not met."""
+    items = [
+        "The group is every row that has, for each attribute, one of the values that are not "
+        "struck through."
+    ]
+    binned = next((a for a in plan.schema.attributes if a.edges is not None), None)
+    if binned is not None and binned.edges is not None:
+        low, high = binned.edges[:2]
+        items.append(
+            f"{binned.values[0]} are the numbers from {low:g} to {high:g}: a square bracket "
+            "includes the number beside it, a round one does not."
+        )
+    rule = _rule(plan)
+    if rule:
+        items.append(f"{plan.detector.name} is the rule that decides what is unusual: {rule}")
+    epsilon = float(plan.bill.epsilon)
+    factor = f", here about {math.exp(epsilon):.3g}" if epsilon <= 20 else ""
+    slack = ", apart from the slack delta" if plan.bill.delta else ""
+    items.append(
+        "epsilon is the cost in privacy. With or without the row of somebody whom the promise "
+        "covers, the chance of an answer differs by a factor of at most "
+        f"exp(epsilon){factor}{slack}."
+    )
+    return items
+
+
+def _rule(plan: Plan) -> str:
+    """Return the first sentence of the detector's documentation with its settings put in."""
+    # The adapter's own documentation does not say what the thing inside it does.
+    documented = None if isinstance(plan.detector, Estimator) else type(plan.detector).__doc__
+    line = inspect.cleandoc(documented or "").split("\n\n")[0]
+    if line.startswith(f"{type(plan.detector).__name__}("):  # what dataclass writes where none is
+        return ""
+
+    def setting(found: re.Match[str]) -> str:
+        value = getattr(plan.detector, found[1], None)
+        return str(value) if isinstance(value, int | float | str) else found[1]
+
+    return re.sub(r"``(\w+)``", setting, " ".join(line.split()))
 
 
 def _settings(certificate: dict[str, Any]) -> dict[str, object]:

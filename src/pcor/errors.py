@@ -143,9 +143,12 @@ class CapExceeded(BudgetExceeded):
         )
 
 
+# Ends what is an answer and not only a refusal. Where nothing pays, ``uncharged`` takes it away.
+CHARGED = "This answer is charged like any other"
+
 NOTHING = (
     "there is no context in which the record is an outlier by this detector; try another detector "
-    "or other settings. This answer is charged like any other"
+    f"or other settings. {CHARGED}"
 )
 
 
@@ -154,6 +157,16 @@ class NoValidContext(PcorError):
 
     exit_code = 4
     kind = "no_valid_context"
+
+
+@contextmanager
+def uncharged() -> Iterator[None]:
+    """Let no answer say that it is charged: for whoever asks without a budget or a ledger."""
+    try:
+        yield
+    except (NoValidContext, StartError) as error:
+        error.args = (str(error).removesuffix(f". {CHARGED}"),)
+        raise
 
 
 class KeyConflict(PcorError):
@@ -251,13 +264,14 @@ def counted(number: int) -> str:
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
-    """Return ``; did you mean 'city'?`` for the nearest public name, or nothing.
+    """Return ``; did you mean 'city'?`` for the nearest public name, or nothing; case is ignored.
 
-    >>> did_you_mean("ctiy", ["city", "job"])
+    >>> did_you_mean("CTIY", ["city", "job"])
     "; did you mean 'city'?"
     """
-    near = difflib.get_close_matches(str(name), [str(k) for k in known], n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    written = {str(k).casefold(): str(k) for k in known}
+    near = difflib.get_close_matches(str(name).casefold(), written, n=1)
+    return f"; did you mean {written[near[0]]!r}?" if near else ""
 
 
 class Amount(Fraction):

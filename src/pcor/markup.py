@@ -20,7 +20,7 @@ STYLE = """
 .pcor tr { background: none }
 .pcor th, .pcor td { border-bottom: 1px solid var(--line); padding: .4rem .6rem; text-align: left;
   vertical-align: top; overflow-wrap: anywhere; white-space: normal; font-size: 1em }
-.pcor th[scope=row] { min-width: 6em }
+.pcor th { overflow-wrap: break-word; max-width: 14em }
 .pcor .sentence { font-size: 1.1em; font-weight: 600 }
 .pcor .value { display: inline-block; border: 1px solid var(--line); border-radius: .3rem;
   padding: 0 .4rem; margin: .1rem; font-weight: normal }

@@ -2,8 +2,9 @@
 
 Private: the scores and the draws. Public: eta, the mechanism, how many candidates an adversary
 could compute from COE. Nothing is rounded (``drawing``, ``ordered``); tests compare them with
-OpenDP's. Guarantee of one draw with exponent eta when one row moves no score by more than d: 2*eta*d
-for either mechanism, eta*d where an added row never lowers a score (docs/proofs/selection.md).
+OpenDP's. Guarantee of one draw with exponent eta when one row moves no score by more than d:
+2*eta*d for either mechanism, eta*d where an added row never lowers a score
+(docs/proofs/selection.md).
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ _RESERVED = re.compile(r"\b(or|is|any)\b", re.IGNORECASE)
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|;|[^\s;"]+')
 
 _EVERY = "/* all declared values */"
+_ALL_ROWS = "all rows"
 
 # Attribute -> the values it may take, in the order of the domain.
 Chosen = Mapping[str, Sequence[Value]]
@@ -35,8 +36,17 @@ def sentence(attributes: Sequence[Attribute], values: Chosen) -> str:
     return "; ".join(_clause(attribute, values[attribute.name]) for attribute in attributes)
 
 
+def rows(attributes: Sequence[Attribute], values: Chosen) -> str:
+    """Write whom a context covers, to go on from "among": some rows, or all of them."""
+    if all(len(values[attribute.name]) == len(attribute.values) for attribute in attributes):
+        return _ALL_ROWS
+    return f"rows where {sentence(attributes, values)}"
+
+
 def read_sentence(schema: Schema, text: str) -> dict[str, list[Value]]:
     """Return what a sentence says of each attribute that it speaks of."""
+    if " ".join(text.lower().split()) == _ALL_ROWS:
+        return {attribute.name: list(attribute.values) for attribute in schema.attributes}
     chosen: dict[str, list[Value]] = {}
     for name, values in _clauses(schema, text):
         if name in chosen:
@@ -128,7 +138,13 @@ def _text(tokens: Sequence[str]) -> str:
 
 
 def where(attributes: Sequence[Attribute], values: Chosen) -> str:
-    """Write a context as the condition of an SQL WHERE clause."""
+    """Write a context as the condition of an SQL WHERE clause.
+
+    It selects from the raw table the rows that the context covers. So an attribute of which the
+    context takes all values is a condition too: rows outside its domain were left out of the
+    comparison (``outside = "drop"``), or were not there yet. Only where an ``other`` value stands
+    for whatever is not declared are all values all rows, and the condition is TRUE.
+    """
     return " AND ".join(_condition(attribute, values[attribute.name]) for attribute in attributes)
 
 

@@ -15,9 +15,10 @@ from pcor.audit.divergence import ERROR
 from pcor.audit.match import KINDS, REPEATS, group_delta, group_epsilon
 from pcor.audit.report import chance
 from pcor.cli import options
+from pcor.cli.compiling import tell_of_compiling
 from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell
 from pcor.enumeration import ENUMERATION_LIMIT
-from pcor.errors import ParameterError, check_whole, plain
+from pcor.errors import ParameterError, check_whole, plain, uncharged
 from pcor.planning import plan
 from pcor.promise import Promise
 from pcor.schema import Schema
@@ -110,12 +111,13 @@ def audit(
         "steepness": steepness,
     }
     plan(declared, epsilon, **settings)  # what can be refused without looking at rows
+    tell_of_compiling()
     table = pcor.Table(file, declared)
     found: list[Exposure] = []
     matches: list[list[Match]] = []
     for key in keys:
         tell(f"auditing record {key}: judging its contexts again for each person in the table ...")
-        with progress_bar(f"auditing record {key}") as progress:
+        with uncharged(), progress_bar(f"auditing record {key}") as progress:
             found.append(
                 exposure_of(
                     table, key, epsilon, insert=metrics, limit=limit, progress=progress, **settings

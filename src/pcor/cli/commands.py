@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -82,7 +82,7 @@ class Later(TyperCommand):
 
 
 class Commands(TyperGroup):
-    """Know the commands by name; say a misspelt line as JSON, where JSON was asked for."""
+    """Know the commands by name; refuse a misspelt line, as JSON where JSON was asked for."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -100,22 +100,31 @@ class Commands(TyperGroup):
     ) -> Any:
         """Run; what typer itself refuses never reaches a command's own guard."""
         words = list(sys.argv[1:] if args is None else args)
-        if not standalone_mode or "--json" not in words:
-            return super().main(
-                words, prog_name, complete_var, standalone_mode, windows_expand_args, **extra
-            )
+        if not standalone_mode:
+            return super().main(words, prog_name, complete_var, False, windows_expand_args, **extra)
         try:
             done = super().main(words, prog_name, complete_var, False, windows_expand_args, **extra)
+        except typer.Abort:
+            sys.exit("Aborted!")
         except Exception as error:
             # Typer's refusals can show themselves; their base class is not one of its public names.
             if not hasattr(error, "show") or not hasattr(error, "format_message"):
                 raise
-            from pcor.cli.output import say_json
-
-            error.show()
-            say_json({"ok": False, "error": error.format_message(), "kind": "usage"})
-            sys.exit(2)
+            _refuse(error, as_json="--json" in words)
         sys.exit(done)
+
+
+def _refuse(error: Any, *, as_json: bool) -> NoReturn:
+    """Say what typer says of a misspelt line, and where there is more about it."""
+    error.show()
+    sentence = error.format_message()
+    if not sentence.startswith("Usage:"):  # else a bare command, which shows its help
+        print("(more: pcor explain usage)", file=sys.stderr)
+    if as_json:
+        from pcor.cli.output import say_json
+
+        say_json({"ok": False, "error": sentence, "kind": "usage"})
+    sys.exit(2)
 
 
 app = typer.Typer(
@@ -136,6 +145,8 @@ Try: pcor demo
 Then, with your own table:
 
 pcor schema init claims.csv --metric amount --attributes region,product --out claims.toml
+
+In claims.toml, read the lines marked REVIEW, correct them, and delete the marks. Then:
 
 pcor release claims.csv --schema claims.toml --record 17 --epsilon 0.2
 """,

@@ -10,6 +10,7 @@ from pyarrow import csv, parquet
 
 import pcor
 from pcor.cli import options
+from pcor.cli.compiling import tell_of_compiling
 from pcor.cli.output import guarded, say, say_json
 from pcor.demo import (
     CLAIM,
@@ -53,6 +54,7 @@ def demo(
     if story == "claims" and write is not None and not as_json:
         _begin_the_tutorial(write)
         return
+    tell_of_compiling()
     table, record = (
         (claims_table(), CLAIM) if story == "claims" else (salary_table(), PLANTED[0].record)
     )
@@ -66,8 +68,9 @@ def demo(
     say("  " + released.explain().replace("\n", "\n  ") + "\n")
     say("What is promised:")
     say("  " + str(released.promise).replace("\n", "\n  ") + "\n")
-    say("Run it again: the context may differ, because it is drawn. Releases about the same people")
-    say("add up, so keep the sum of their epsilons: `pcor ledger` does (in Python pcor.Ledger, or")
+    say("The context is drawn, so another run can tell another one; in a table this large, at an")
+    say("epsilon like 0.2, it is nearly always the widest. Releases about the same people add up,")
+    say("so keep the sum of their epsilons: `pcor ledger` does (in Python pcor.Ledger, or")
     say("pcor.Budget while a program runs).")
     say("\n" + _next_step(story, write, record))
 
@@ -77,7 +80,7 @@ PCOR demo: 51,000 synthetic salaries (9 job titles, 8 employers, 8 years).
 Nobody in this table exists, so here we may show what a release keeps to itself.
 
 Employee {PLANTED[0].record} earns {PLANTED[0].salary:,}. In the whole table that is nothing \
-special; among people with the same job it is.
+special; among people of certain jobs, employers and years it is.
 An employer that has to justify the review of this record must name the context, and
 the context gives away facts about everybody else in it. PCOR draws one privately:
 """

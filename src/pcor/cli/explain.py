@@ -20,6 +20,10 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 _LINK = re.compile(r"\[([^]]+)]\(([^)]+)\)")
 
 
+def _kinds(incomplete: str) -> list[str]:
+    return [kind for kind in pages(find_folder(_PACKAGE)) if kind.startswith(incomplete)]
+
+
 @guarded
 def explain(
     kind: Annotated[
@@ -27,6 +31,7 @@ def explain(
         typer.Argument(
             help="The kind of error, as a message or its JSON names it; without one, all kinds.",
             metavar="[KIND]",
+            autocompletion=_kinds,
         ),
     ] = None,
     as_json: AsJson = False,

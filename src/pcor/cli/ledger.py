@@ -14,7 +14,7 @@ import typer
 import pcor
 from pcor.cli import options
 from pcor.cli.output import guarded, say, say_json, tell
-from pcor.errors import LedgerError, ParameterError
+from pcor.errors import LedgerError, ParameterError, plain
 from pcor.writing import check_target
 
 if TYPE_CHECKING:
@@ -62,7 +62,11 @@ def budget(
 
     pcor ledger budget books.db claims --epsilon 2 --cap 0.5
     """
-    _show([pcor.Ledger(url).set_budget(dataset, epsilon, delta, cap)], as_json)
+    books = pcor.Ledger(url)
+    before = books.status(dataset).cap if dataset in books.datasets() else None
+    _show([books.set_budget(dataset, epsilon, delta, cap)], as_json)
+    if before is not None and cap is None:
+        tell(f"note: the cap of {plain(before)} on one release is removed; --cap keeps one")
 
 
 @app.command("allot")

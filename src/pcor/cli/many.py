@@ -175,6 +175,8 @@ def release_listed(
     if books is not None:
         paid["dataset"] = paying.check_dataset(books, names.get("dataset"), schema.name)
     _tell_price(planned, books, paid)
+    if books is None and seed is None and not as_json:
+        tell(paying.NO_BOOKS)
     table = read_table()
     with _progress() as progress:
         results = pcor.release_many(

@@ -10,11 +10,22 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pcor.cli.output import tell
-from pcor.errors import NoValidContext, ParameterError, StartError, did_you_mean, plain
+from pcor.errors import (
+    BudgetExceeded,
+    NoValidContext,
+    ParameterError,
+    StartError,
+    did_you_mean,
+    plain,
+)
 
 if TYPE_CHECKING:
     from pcor.ledger import Ledger
     from pcor.planning import Plan
+
+
+FREE = "charged before; free (from the books; the table is not compared: --version names a new one)"
+NO_BOOKS = "on no books: this epsilon is not added up anywhere; --ledger keeps the sum"
 
 
 def check_dataset(books: Ledger, given: str | None, of_schema: str) -> str:
@@ -44,10 +55,30 @@ def told(books: Ledger, settled: Plan, record: str, names: Mapping[str, str]) ->
     before = books.charged(Request.of(settled, record, **asked))
     try:
         yield
+    except BudgetExceeded as refused:
+        _name_a_missing_allotment(refused, books, asked["dataset"], names.get("analyst"))
+        raise
     except (NoValidContext, StartError):  # answers too, and paid for
         _tell(books, settled, names, before=before)
         raise
     _tell(books, settled, names, before=before)
+
+
+def _name_a_missing_allotment(
+    refused: BudgetExceeded, books: Ledger, dataset: str, analyst: str | None
+) -> None:
+    """Say that an analyst has no allotment, where there is none and not only nothing left of it."""
+    # This brings a database library along.
+    from pcor.ledger.accounts import OWNER
+
+    if analyst is None or analyst == OWNER:
+        return
+    if analyst not in {account.analyst for account in books.status(dataset).allotments}:
+        refused.args = (
+            f"{analyst!r} has no allotment in dataset {dataset!r}; its owner gives one: "
+            f"`pcor ledger allot LEDGER {dataset} {analyst} --epsilon {plain(refused.asked)}`. "
+            "Nothing was spent",
+        )
 
 
 def _tell(books: Ledger, settled: Plan, names: Mapping[str, str], *, before: bool) -> None:
@@ -56,4 +87,4 @@ def _tell(books: Ledger, settled: Plan, names: Mapping[str, str], *, before: boo
     dataset, analyst = names["dataset"], names.get("analyst")
     whose = f"dataset {dataset!r}" if analyst is None else f"{analyst!r} of dataset {dataset!r}"
     left = plain(books.left(dataset, analyst))
-    tell(f"{'charged before; free' if before else cost}. Left for {whose}: epsilon {left}")
+    tell(f"{FREE if before else cost}. Left for {whose}: epsilon {left}")

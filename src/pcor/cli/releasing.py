@@ -9,12 +9,16 @@ import typer
 
 import pcor
 from pcor.cli import many, options, paying
+from pcor.cli.compiling import tell_of_compiling
 from pcor.cli.output import guarded, say, say_json, tell
-from pcor.errors import ParameterError
+from pcor.errors import ParameterError, uncharged
 from pcor.schema import Schema
 from pcor.sources.fitting import marked_lines
 from pcor.sources.questions import PAIRS_LIMIT
 from pcor.writing import check_target
+
+# Above this the bound on what a release tells is so weak that a person should hear of it.
+HARDLY_PRIVATE = 10
 
 
 def _request(
@@ -30,6 +34,14 @@ def _request(
         "utility": wanted,
         "start": None if start is None else options.context(schema, "--start", start),
     }
+
+
+def _settle(schema: Schema, request: dict[str, Any]) -> pcor.Plan:
+    """Plan a request; say where its epsilon is too large to mean much."""
+    settled = pcor.plan(schema, **request)
+    if settled.bill.epsilon > HARDLY_PRIVATE:
+        tell(f"note: epsilon above {HARDLY_PRIVATE} promises hardly anything")
+    return settled
 
 
 @guarded
@@ -81,12 +93,12 @@ def plan(
         "steepness": steepness,
         **_request(declared, utility, overlap_with, start),
     }
+    settled = _settle(declared, request)
     if records is not None:
         if rows is not None:
             raise ParameterError("--rows goes with --record: it estimates the time of one release")
         many.plan_listed(declared, records, records_column, request, as_json=as_json)
         return
-    settled = pcor.plan(declared, **request)
     expected = None if rows is None else settled.estimate(rows)
     if as_json:
         timed = {} if expected is None else {"estimate": expected.to_dict()}
@@ -194,7 +206,7 @@ def release(
         **_request(declared, utility, overlap_with, start),
     }
     # What can be refused without the rows is, before they are read.
-    settled = pcor.plan(declared, **request)
+    settled = _settle(declared, request)
     names = {"dataset": dataset, "analyst": analyst, "key": key, "version": version}
     given: dict[str, Any] = {name: value for name, value in names.items() if value is not None}
     if ledger is None and given:
@@ -207,6 +219,7 @@ def release(
             "--seed makes a release that is NOT PRIVATE, for tests, and no ledger pays for it; "
             "leave out --ledger, or --seed"
         )
+    tell_of_compiling()
     if records is not None:
         many.release_listed(
             declared,
@@ -225,7 +238,8 @@ def release(
     if ledger is None:
         chooser = None if seed is None else pcor.testing.seeded(seed)
         table = pcor.Table(file, declared, memory=memory, pairs=pairs)
-        released = pcor.release(table, one, chooser=chooser, **request)
+        with uncharged():
+            released = pcor.release(table, one, chooser=chooser, **request)
     else:
         books = pcor.Ledger(ledger, create=False)
         given["dataset"] = paying.check_dataset(books, dataset, declared.name)
@@ -242,3 +256,5 @@ def release(
     say(f"SQL: WHERE {released.context.where()}\n")
     say(f"What was done, and its cost:\n{released.explain()}\n")
     say(str(released.promise))
+    if ledger is None and seed is None:
+        tell(paying.NO_BOOKS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import EntryPoint, entry_points
@@ -113,8 +114,9 @@ def _check_settings(name: str, signature: inspect.Signature, settings: dict[str,
         raise ParameterError(
             f"detector {name!r} needs {needed[0].name}: write {name}:{needed[0].name}=..."
         ) from None
+    strange = ", ".join(repr(key) for key in settings if key not in parameters)
     raise ParameterError(
-        f"detector {name!r} does not take these settings; it has: {', '.join(parameters)}"
+        f"detector {name!r} has no setting {strange}; it has: {', '.join(parameters)}"
     ) from None
 
 
@@ -123,9 +125,20 @@ def _settings(name: str, text: str) -> dict[str, Any]:
     for part in text.split(",") if text else ():
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
-            raise ParameterError(f"write settings of {name!r} as {name}:key=value,key=value")
+            raise ParameterError(
+                f"write settings of {name!r} as {name}:key=value,key=value{_bars(name, text)}"
+            )
         settings[key] = _read(value)
     return settings
+
+
+def _bars(name: str, text: str) -> str:
+    """Return how to write a setting of several numbers that were separated by commas."""
+    listed = re.search(r"(\w+)=([-+.\w]+(?:,\s*[-+.\d][-+.\w]*)+)\s*(?:,|$)", text)
+    if listed is None:
+        return ""
+    values = "|".join(value.strip() for value in listed[2].split(","))
+    return f"; several numbers have bars between them, and quotes: '{name}:{listed[1]}={values}'"
 
 
 def _read(value: str) -> Any:

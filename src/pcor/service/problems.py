@@ -118,7 +118,8 @@ _BY_STATUS = {
 def of_status(status: int, headers: Mapping[str, str] | None = None) -> Problem:
     """Return what the service says where the framework knows nothing but a status."""
     phrase = HTTPStatus(status).phrase
-    kind, detail = _BY_STATUS.get(status, (phrase.lower().replace(" ", "_"), f"{phrase}."))
+    unlisted = "internal" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid"
+    kind, detail = _BY_STATUS.get(status, (unlisted, f"{phrase}."))
     return Problem(status, kind, detail, headers=headers)
 
 

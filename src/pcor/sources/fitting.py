@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pcor.errors import MetricError, SourceError
+from pcor.errors import MetricError, SourceError, did_you_mean
+from pcor.promise import OWNER_ONLY
 from pcor.schema import REVIEW, Attribute, Metric, Schema, Value, toml_value
 from pcor.sources.columns import check_separator, column_names, read_columns
 from pcor.sources.encoding import LARGEST_METRIC, encode, encode_attribute, numbers
@@ -27,6 +28,8 @@ from pcor.sources.encoding import LARGEST_METRIC, encode, encode_attribute, numb
 # A numeric column with more distinct values than this is drafted as bins.
 MOST_VALUES = 20
 _BINS = 5
+_SHOWN_CELLS = 5
+_EMPTY_THEM = 'or empty them and set missing = "drop" under [metric]'
 
 _HEADER = """\
 # A draft by `pcor schema init`, not yet fit for use.
@@ -44,11 +47,13 @@ class Misfit:
     problem: str
     rows: int
     examples: tuple[str, ...] = ()
+    remedy: str = ""
 
     def __str__(self) -> str:
         shown = f", for example {', '.join(self.examples)}" if self.examples else ""
         where = f" in {self.rows:,} row{'s' if self.rows > 1 else ''}" if self.rows else ""
-        return f"column {self.column!r}: {self.problem}{where}{shown}"
+        remedy = f"; {self.remedy}" if self.remedy else ""
+        return f"column {self.column!r}: {self.problem}{where}{shown}{remedy}"
 
 
 def draft(
@@ -72,7 +77,7 @@ def draft(
                 "attribute or the id"
             )
     columns = read_columns(source, wanted)
-    numbers(columns[metric], Metric(metric))  # refuses a metric that is not numeric
+    _check_metric(columns[metric], metric)
     dataset = name or (Path(source).stem if isinstance(source, str | Path) else "dataset")
     lines = [_HEADER, "[dataset]", f"name = {toml_value(dataset)}"]
     lines += [f"id = {toml_value(id_column)}"] if id_column is not None else []
@@ -86,6 +91,30 @@ def draft(
     return "\n".join(lines) + "\n"
 
 
+def _check_metric(column: Any, name: str) -> None:
+    """Refuse a metric that is not numeric; a note shows the owner the first cells that are not."""
+    try:
+        numbers(column, Metric(name))
+    except MetricError:
+        refused = MetricError(
+            f"the metric {name!r} is not numeric: at least one row holds text or another kind of "
+            "value; a metric must be a number in every row"
+        )
+        cells = _cells_that_are_not_numbers(column)
+        refused.add_note(f"{OWNER_ONLY} {cells}; correct them, {_EMPTY_THEM}")
+        raise refused from None
+
+
+def _cells_that_are_not_numbers(column: Any) -> str:
+    """Return the first distinct ones, with the first row of each."""
+    wrong = _wrong_numbers(column)
+    first: dict[str, int] = {}
+    for row, cell in wrong:
+        first.setdefault(cell, row)
+    shown = [f"{cell!r} in row {row}" for cell, row in list(first.items())[:_SHOWN_CELLS]]
+    return f"{len(wrong):,} not numbers, first {', '.join(shown)} (rows are counted from 0)"
+
+
 def marked_lines(schema: Path) -> int:
     """Return how many lines of a schema file still wait for the owner's review."""
     return schema.read_text(encoding="utf-8").count(REVIEW)
@@ -95,7 +124,9 @@ def misfits(source: Any, schema: Schema) -> list[Misfit]:
     """Return everything that does not fit, for the owner's eyes."""
     present = column_names(source)
     missing = [
-        Misfit(c, "the table has no such column", 0) for c in schema.columns if c not in present
+        Misfit(c, f"the table has no such column{did_you_mean(c, present)}", 0)
+        for c in schema.columns
+        if c not in present
     ]
     if len(missing) == len(schema.columns):
         if isinstance(source, str | Path):
@@ -174,14 +205,16 @@ def _metric_misfits(column: Any, metric: Metric) -> list[Misfit]:
     try:
         values = numbers(column, metric)
     except MetricError:
-        return [_not_numbers(column, metric.column)]
+        return [_not_numbers(column, metric.column, f"correct them, {_EMPTY_THEM}")]
     missing = int(np.isnan(values).sum())
     huge = int((np.abs(values) > LARGEST_METRIC).sum())
     found = []
     if missing and metric.missing == "error":
-        found.append(Misfit(metric.column, "no value", missing))
+        remedy = 'missing = "drop" under [metric] leaves such rows out'
+        found.append(Misfit(metric.column, "no value", missing, remedy=remedy))
     if huge:
-        found.append(Misfit(metric.column, "infinite or beyond 1e100", huge))
+        remedy = "correct or remove them"
+        found.append(Misfit(metric.column, "infinite or beyond 1e100", huge, remedy=remedy))
     return found
 
 
@@ -190,8 +223,10 @@ def _attribute_misfits(column: Any, attribute: Attribute) -> list[Misfit]:
         codes = encode_attribute(column, attribute)
     except SourceError:
         if attribute.edges is not None:
-            return [_not_numbers(column, attribute.name)]
-        return [Misfit(attribute.name, "not a single value", len(column))]
+            remedy = "correct them, or declare values instead of edges"
+            return [_not_numbers(column, attribute.name, remedy)]
+        remedy = "leave this attribute out"
+        return [Misfit(attribute.name, "not a single value", len(column), remedy=remedy)]
     outside = codes < 0
     if attribute.outside != "error" or not outside.any():
         return []
@@ -199,12 +234,21 @@ def _attribute_misfits(column: Any, attribute: Attribute) -> list[Misfit]:
     named = [str(v) for v in values if v is not None]
     found = []
     if named:
+        remedy = f"declare what could occur, or {_ways(attribute)}"
+        shown = _examples(named)
         found.append(
-            Misfit(attribute.name, "outside the declared domain", len(named), _examples(named))
+            Misfit(attribute.name, "outside the declared domain", len(named), shown, remedy)
         )
     if len(values) > len(named):
-        found.append(Misfit(attribute.name, "no value", len(values) - len(named)))
+        missing = len(values) - len(named)
+        found.append(Misfit(attribute.name, "no value", missing, remedy=_ways(attribute)))
     return found
+
+
+def _ways(attribute: Attribute) -> str:
+    """Return what a schema can say about rows outside a domain."""
+    drop = 'outside = "drop" leaves such rows out'
+    return drop if attribute.edges is not None else f"other = ... counts them as one value, {drop}"
 
 
 def _id_misfits(keys: list[object], column: str) -> list[Misfit]:
@@ -212,19 +256,25 @@ def _id_misfits(keys: list[object], column: str) -> list[Misfit]:
     if not repeated:
         return []
     examples = tuple(repr(key) for key in list(repeated)[:3])
-    return [Misfit(column, "an id that is not unique", sum(repeated.values()), examples)]
+    remedy = "correct them, or declare no id: rows are then counted from 0"
+    return [Misfit(column, "an id that is not unique", sum(repeated.values()), examples, remedy)]
 
 
 def _examples(values: list[str]) -> tuple[str, ...]:
     return tuple(f"{value!r} ({count:,})" for value, count in Counter(values).most_common(5))
 
 
-def _not_numbers(column: Any, name: str) -> Misfit:
-    cells = [v for v in column.to_pylist() if v is not None]
+def _not_numbers(column: Any, name: str, remedy: str) -> Misfit:
+    bad = [cell for _, cell in _wrong_numbers(column)]
+    return Misfit(name, "not a number", len(bad), _examples(bad), remedy)
+
+
+def _wrong_numbers(column: Any) -> list[tuple[int, str]]:
+    """Return the cells that are not numbers, each with its row; missing ones are no cells."""
+    cells = [(row, cell) for row, cell in enumerate(column.to_pylist()) if cell is not None]
     # Only text can hold numbers beside what is not one; another type is wrong in every row.
-    fine = {v for v in {c for c in cells if isinstance(c, str)} if _is_number(v)}
-    bad = [str(c) for c in cells if not (isinstance(c, str) and c in fine)]
-    return Misfit(name, "not a number", len(bad), _examples(bad))
+    fine = {text for text in {c for _, c in cells if isinstance(c, str)} if _is_number(text)}
+    return [(row, str(c)) for row, c in cells if not (isinstance(c, str) and c in fine)]
 
 
 def _is_number(text: str) -> bool:
@@ -236,10 +286,28 @@ def _is_number(text: str) -> bool:
 
 
 def _nothing_left(columns: pa.Table, schema: Schema) -> list[Misfit]:
-    """Say so where each row may be left out and all of them are."""
+    """Say so where each row may be left out and all of them are: how many each column drops."""
     try:
         encode(columns, schema)
     except SourceError:
-        problem = "no row is left: the table is empty, or the schema drops every row"
-        return [Misfit(schema.metric.column, problem, columns.num_rows)]
+        if not columns.num_rows:
+            return [Misfit(schema.metric.column, "no row is left: the table is empty", 0)]
+        return _dropped(columns, schema)
     return []
+
+
+def _dropped(columns: pa.Table, schema: Schema) -> list[Misfit]:
+    """Return for each column how many rows the schema leaves out because of it."""
+    found = []
+    empty = int(np.isnan(numbers(columns[schema.metric.column], schema.metric)).sum())
+    if empty:
+        said = 'no row is left; missing = "drop" applies'
+        found.append(Misfit(schema.metric.column, said, empty))
+    for attribute in schema.attributes:
+        column = columns[attribute.name]
+        outside = encode_attribute(column, attribute) < 0
+        if outside.any():
+            cells = [str(v) for v in column.filter(pa.array(outside)).to_pylist() if v is not None]
+            said = 'no row is left; outside = "drop" applies'
+            found.append(Misfit(attribute.name, said, int(outside.sum()), _examples(cells)))
+    return found
