@@ -7,10 +7,10 @@ from fractions import Fraction
 from statistics import median
 
 import pytest
+from pcor_mad import MAD
 
 from pcor.errors import ParameterError
 from pcor.testing import check_detector
-from pcor_mad import MAD
 
 
 def slow(population: list[int], threshold: str = "3.5") -> list[bool]:
