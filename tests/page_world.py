@@ -78,14 +78,14 @@ def chromium() -> str:
 
 
 @contextmanager
-def browser() -> Iterator[Browser]:
+def browser(*arguments: str) -> Iterator[Browser]:
     """Start the system's Chromium without a window."""
     path = chromium()
     # Its sandbox cannot be had by root, who runs tests in containers.
-    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    free = ["--no-sandbox"] if os.geteuid() == 0 else []
     play: Playwright
     with sync_playwright() as play:
-        started = play.chromium.launch(executable_path=path, args=arguments)
+        started = play.chromium.launch(executable_path=path, args=[*arguments, *free])
         yield started
         started.close()
 

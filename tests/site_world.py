@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from playwright.sync_api import Browser, FloatRect, Page, Request, sync_playwright
+from playwright.sync_api import Browser, FloatRect, Page, Request
 
-from tests.page_world import PICTURES, chromium
+from tests.page_world import PICTURES
 
 ROOT = Path(__file__).parent.parent
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -227,6 +227,9 @@ class Reader:
             self.page.screenshot(path=str(path), full_page=True, clip=shown)
 
 
+# For the browser: no network but this machine.
+ALONE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+
 _STICKING_OUT = """() => {
   const width = document.documentElement.clientWidth
   if (document.documentElement.scrollWidth <= width) return []
@@ -235,19 +238,6 @@ _STICKING_OUT = """() => {
   return [document.documentElement.scrollWidth + " px", ...out.slice(0, 5).map(one =>
     one.tagName + ": " + one.textContent.slice(0, 60))]
 }"""
-
-
-@contextmanager
-def alone() -> Iterator[Browser]:
-    """Start the system's Chromium without a window, and without any network but this machine."""
-    path = chromium()
-    arguments = ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
-    # Its sandbox cannot be had by root, who runs tests in containers.
-    arguments += ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_playwright() as play:
-        started = play.chromium.launch(executable_path=path, args=arguments)
-        yield started
-        started.close()
 
 
 @contextmanager

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,8 +19,7 @@ from pcor.experiments.markdown import written
 from pcor.experiments.report import TITLE, first_line
 from pcor.experiments.storing import read_summaries
 from pcor.promise import OWNER_ONLY
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+from tests.page_world import browser
 
 
 def pcor_(*words: object) -> tuple[int, str, str]:
@@ -115,15 +112,10 @@ def test_a_file_that_is_no_summary_is_refused(results: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_browser_draws_every_figure_and_asks_nobody_else(results: Path, scheme: Any) -> None:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("no chromium on this machine")
     said: list[str] = []
     asked: list[str] = []
-    with playwright.sync_playwright() as started:
-        alone = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=alone)
-        page = browser.new_page(color_scheme=scheme)
+    with browser() as started:
+        page = started.new_page(color_scheme=scheme)
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))
@@ -141,7 +133,6 @@ def test_a_browser_draws_every_figure_and_asks_nobody_else(results: Path, scheme
               return [s.backgroundColor, s.color].map(c => c.match(/\\d+/g).map(Number)); }"""
         )
         title = page.title()
-        browser.close()
     assert title == TITLE
     assert said == []
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []

@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from tests.page_world import browser
 from tests.site_world import (
+    ALONE,
     ROOT,
     Built,
     Leaf,
-    alone,
     broken,
     build,
     is_elsewhere,
@@ -51,7 +52,7 @@ def pages(site: Built) -> dict[Path, Leaf]:
 
 @pytest.fixture(scope="module")
 def chrome() -> Iterator[Browser]:
-    with alone() as started:
+    with browser(ALONE) as started:
         yield started
 
 

@@ -15,7 +15,7 @@ from pcor.certificate import Release
 from pcor.choosing import Chooser
 from pcor.context import Context
 from pcor.detectors import CountDetector, Detector
-from pcor.errors import NOTHING, NoValidContext, StartError
+from pcor.errors import CHARGED, NOTHING, NoValidContext, StartError
 from pcor.planning import Plan, plan
 from pcor.search import Direct, Explorer, Search
 from pcor.search.base import GraphSearch
@@ -116,8 +116,7 @@ def check_start(search: Search, record: Record) -> None:
     if given is not None and given.mask not in record.space:
         raise StartError(
             "the start context does not contain the record's own value of every attribute; add "
-            "them, or leave start (--start) out to have one found. This answer is charged like any "
-            "other"
+            f"them, or leave start (--start) out to have one found. {CHARGED}"
         )
 
 

@@ -15,7 +15,14 @@ from collections.abc import Callable
 from queue import SimpleQueue
 
 from pcor.certificate import Release
-from pcor.errors import LedgerError, NoValidContext, PcorError, RecordError, StillRunning
+from pcor.errors import (
+    CHARGED,
+    LedgerError,
+    NoValidContext,
+    PcorError,
+    RecordError,
+    StillRunning,
+)
 from pcor.ledger import Claim, Ledger
 from pcor.ledger.leases import forget_lease
 from pcor.release import release
@@ -37,8 +44,8 @@ AGAIN = (0.2, 1.0, 3.0)
 
 # Said of a record that is an outlier nowhere, and of one that is not in the table.
 NONE = (
-    "no context was found in which the record is an outlier by the detector of this dataset. This "
-    "answer is charged like any other"
+    "no context was found in which the record is an outlier by the detector of this dataset. "
+    f"{CHARGED}"
 )
 
 Step = Callable[[str], None]
