@@ -321,6 +321,32 @@ def test_a_question_whose_recovery_fails_is_taken_up_again(
         assert place.wait(name)["release"] is not None
 
 
+def test_the_books_are_closed_after_the_last_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with world(postgres().new_database(), tmp_path, sweep=0.05) as place:
+        ledger, drawer = place.service.ledger, place.service.drawer
+        sweep, close = drawer.sweep, ledger.close
+        inside, events = threading.Event(), list[str]()
+
+        def slow() -> int:
+            with ledger.database.reading():
+                inside.set()
+                time.sleep(0.3)
+            events.append("swept")
+            return sweep()
+
+        def closing() -> None:
+            events.append("closed")
+            close()
+
+        monkeypatch.setattr(drawer, "sweep", slow)
+        monkeypatch.setattr(ledger, "close", closing)
+        assert inside.wait(20)
+    assert events[-2:] == ["swept", "closed"]
+    assert not any(thread.is_alive() for thread in (drawer._sweeper, *drawer._drawers))
+
+
 def test_a_changed_byte_in_the_audit_log_is_found(tmp_path: Path) -> None:
     with world(str(tmp_path / "books.db"), tmp_path) as place:
         _tamper(place, "UPDATE pcor_service_events SET actor = 'mallory' WHERE number = 2")

@@ -76,23 +76,23 @@ class Drawer:
     ) -> None:
         self._settings, self._ledger, self._tables = settings, ledger, tables
         self._clock, self._at_step = clock, at_step
-        self._waiting: SimpleQueue[tuple[Job, Claim]] = SimpleQueue()
+        self._waiting: SimpleQueue[tuple[Job, Claim] | None] = SimpleQueue()  # None: no more
         self._taken: set[str] = set()
         self._stored: set[str] = set()
         self._noted: set[str] = set()
         self._tries: Counter[str] = Counter()
         self._stopping = threading.Event()
         # Daemons: a search that outlasts all patience must not keep a process from ending.
-        self._threads = [
-            threading.Thread(target=work, daemon=True)
-            for work in (self._sweep, *[self._work] * settings.drawers)
+        self._sweeper = threading.Thread(target=self._sweep, daemon=True)
+        self._drawers = [
+            threading.Thread(target=self._work, daemon=True) for _ in range(settings.drawers)
         ]
 
     # -- taking up questions -----------------------------------------------------------------------
 
     def start(self) -> None:
         """Begin with what was left unanswered, and look again from time to time."""
-        for thread in self._threads:
+        for thread in (self._sweeper, *self._drawers):
             thread.start()
 
     def take(self, job: Job, claim: Claim) -> None:
@@ -101,11 +101,17 @@ class Drawer:
         self._waiting.put((job, claim))
 
     def stop(self) -> None:
-        """Give running searches a while, give up the claims of waiting ones, and end."""
+        """Give running searches a while, give up the claims of waiting ones, and end.
+
+        Whoever calls this closes the ledger next, so nobody may be inside it any more.
+        """
         self._stopping.set()
         until = time.monotonic() + self._settings.patience
-        while self._taken and time.monotonic() < until:
-            time.sleep(0.02)
+        _wait_for(self._sweeper, until)  # first: it may still hand something to the others
+        for _ in self._drawers:
+            self._waiting.put(None)
+        for thread in self._drawers:
+            _wait_for(thread, until)
 
     def show(self, job: Job) -> None:
         """Let a stored answer be seen at the next moment that is allowed."""
@@ -160,8 +166,8 @@ class Drawer:
             self.take(job, claim)
 
     def _work(self) -> None:
-        while True:
-            self._finish(*self._waiting.get())
+        while (taken := self._waiting.get()) is not None:
+            self._finish(*taken)
 
     # -- answering one -----------------------------------------------------------------------------
 
@@ -213,3 +219,8 @@ class Drawer:
                     raise
             else:
                 return
+
+
+def _wait_for(thread: threading.Thread, until: float) -> None:
+    if thread.is_alive():  # a service that was never started may be closed too
+        thread.join(max(0.0, until - time.monotonic()))
