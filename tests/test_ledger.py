@@ -230,7 +230,7 @@ def test_ones_own_allotment_refuses_before_the_budget_of_all_does(ledger: Ledger
 
 def test_an_analyst_without_an_allotment_has_nothing_to_spend(ledger: Ledger) -> None:
     assert ledger.left(DATASET, "bob") == 0
-    with pytest.raises(BudgetExceeded, match=r"'bob'.*has 0 left"):
+    with pytest.raises(BudgetExceeded, match="'bob' has no allotment"):
         release(ledger, analyst="bob")
 
 

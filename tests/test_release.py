@@ -234,9 +234,15 @@ def test_bad_input_is_refused_before_anything_is_spent(
 
 def test_none_is_an_answer_and_stays_charged(ten: pcor.Table) -> None:
     budget = pcor.Budget(1)
-    with pytest.raises(NoValidContext):
+    with pytest.raises(NoValidContext, match="charged like any other"):
         pcor.release(ten, 2, 0.2, GRUBBS, budget=budget)
     assert budget.left == Fraction(4, 5)
+
+
+def test_an_answer_that_nobody_pays_for_does_not_say_that_it_is_charged(ten: pcor.Table) -> None:
+    with pytest.raises(NoValidContext) as none:
+        pcor.release(ten, 2, 0.2, GRUBBS)
+    assert "charged" not in str(none.value)
 
 
 def test_whether_a_start_is_valid_is_looked_up_after_the_charge() -> None:

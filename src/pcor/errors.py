@@ -19,6 +19,7 @@ command line show it, the service and the ledger do not. Each kind has a page, `
       WriteError              an output that cannot be written
       BudgetExceeded          exit 3, the budget cannot pay
         CapExceeded           one release asks for more than any release may
+        NoAllotment           an analyst has no part of the budget
       NoValidContext          exit 4, nothing to release
       KeyConflict             a key that another request has used
       LedgerError             exit 5, the ledger cannot be used
@@ -143,12 +144,23 @@ class CapExceeded(BudgetExceeded):
         )
 
 
-# Ends what is an answer and not only a refusal. Where nothing pays, ``uncharged`` takes it away.
+class NoAllotment(BudgetExceeded):
+    """An analyst has nothing of a dataset's budget, spent or not. Nothing was spent."""
+
+    def __init__(self, *, asked: Fraction, analyst: str, dataset: str) -> None:
+        super().__init__(asked=asked, left=Fraction(0))
+        self.args = (
+            f"{analyst!r} has no allotment in dataset {dataset!r}; its owner gives one: `pcor "
+            f"ledger allot LEDGER {dataset} {analyst} --epsilon {plain(asked)}`, or allot in "
+            "Python; nothing was spent",
+        )
+
+
 CHARGED = "This answer is charged like any other"
 
 NOTHING = (
     "there is no context in which the record is an outlier by this detector; try another detector "
-    f"or other settings. {CHARGED}"
+    "or other settings"
 )
 
 
@@ -160,12 +172,12 @@ class NoValidContext(PcorError):
 
 
 @contextmanager
-def uncharged() -> Iterator[None]:
-    """Let no answer say that it is charged: for whoever asks without a budget or a ledger."""
+def charged() -> Iterator[None]:
+    """Let what is an answer, and not only a refusal, say that it is paid for: where it is."""
     try:
         yield
     except (NoValidContext, StartError) as error:
-        error.args = (str(error).removesuffix(f". {CHARGED}"),)
+        error.args = (f"{error}. {CHARGED}",)
         raise
 
 

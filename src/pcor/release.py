@@ -7,6 +7,7 @@ and the context drawn. Guarantee: ``Promise``; proofs in docs/proofs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from fractions import Fraction
 from typing import Protocol
 
@@ -15,7 +16,7 @@ from pcor.certificate import Release
 from pcor.choosing import Chooser
 from pcor.context import Context
 from pcor.detectors import CountDetector, Detector
-from pcor.errors import CHARGED, NOTHING, NoValidContext, StartError
+from pcor.errors import NOTHING, NoValidContext, StartError, charged
 from pcor.planning import Plan, plan
 from pcor.search import Direct, Explorer, Search
 from pcor.search.base import GraphSearch
@@ -99,8 +100,9 @@ def release(
         budget.spend(settled.bill.epsilon, settled.bill.delta)
     # After the charge: whether a record is in a context tells its values, and whoever may name any
     # record could read them off the refusals.
-    check_start(settled.search, queried)
-    mask = draw(settled, Validity(table, queried, settled.detector), chooser)
+    with nullcontext() if budget is None else charged():
+        check_start(settled.search, queried)
+        mask = draw(settled, Validity(table, queried, settled.detector), chooser)
     return Release(
         queried.key,
         Context.from_mask(table.schema, mask),
@@ -116,7 +118,7 @@ def check_start(search: Search, record: Record) -> None:
     if given is not None and given.mask not in record.space:
         raise StartError(
             "the start context does not contain the record's own value of every attribute; add "
-            f"them, or leave start (--start) out to have one found. {CHARGED}"
+            "them, or leave start (--start) out to have one found"
         )
 
 

@@ -18,7 +18,7 @@ from pcor.cli import options
 from pcor.cli.compiling import tell_of_compiling
 from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell
 from pcor.enumeration import ENUMERATION_LIMIT
-from pcor.errors import ParameterError, check_whole, plain, uncharged
+from pcor.errors import ParameterError, check_whole, plain
 from pcor.planning import plan
 from pcor.promise import Promise
 from pcor.schema import Schema
@@ -117,7 +117,7 @@ def audit(
     matches: list[list[Match]] = []
     for key in keys:
         tell(f"auditing record {key}: judging its contexts again for each person in the table ...")
-        with uncharged(), progress_bar(f"auditing record {key}") as progress:
+        with progress_bar(f"auditing record {key}") as progress:
             found.append(
                 exposure_of(
                     table, key, epsilon, insert=metrics, limit=limit, progress=progress, **settings

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from pcor.cli.output import tell
 from pcor.errors import (
-    BudgetExceeded,
     NoValidContext,
     ParameterError,
     StartError,
@@ -55,30 +54,10 @@ def told(books: Ledger, settled: Plan, record: str, names: Mapping[str, str]) ->
     before = books.charged(Request.of(settled, record, **asked))
     try:
         yield
-    except BudgetExceeded as refused:
-        _name_a_missing_allotment(refused, books, asked["dataset"], names.get("analyst"))
-        raise
     except (NoValidContext, StartError):  # answers too, and paid for
         _tell(books, settled, names, before=before)
         raise
     _tell(books, settled, names, before=before)
-
-
-def _name_a_missing_allotment(
-    refused: BudgetExceeded, books: Ledger, dataset: str, analyst: str | None
-) -> None:
-    """Say that an analyst has no allotment, where there is none and not only nothing left of it."""
-    # This brings a database library along.
-    from pcor.ledger.accounts import OWNER
-
-    if analyst is None or analyst == OWNER:
-        return
-    if analyst not in {account.analyst for account in books.status(dataset).allotments}:
-        refused.args = (
-            f"{analyst!r} has no allotment in dataset {dataset!r}; its owner gives one: "
-            f"`pcor ledger allot LEDGER {dataset} {analyst} --epsilon {plain(refused.asked)}`. "
-            "Nothing was spent",
-        )
 
 
 def _tell(books: Ledger, settled: Plan, names: Mapping[str, str], *, before: bool) -> None:

@@ -11,7 +11,7 @@ import pcor
 from pcor.cli import many, options, paying
 from pcor.cli.compiling import tell_of_compiling
 from pcor.cli.output import guarded, say, say_json, tell
-from pcor.errors import ParameterError, uncharged
+from pcor.errors import ParameterError
 from pcor.schema import Schema
 from pcor.sources.fitting import marked_lines
 from pcor.sources.questions import PAIRS_LIMIT
@@ -238,8 +238,7 @@ def release(
     if ledger is None:
         chooser = None if seed is None else pcor.testing.seeded(seed)
         table = pcor.Table(file, declared, memory=memory, pairs=pairs)
-        with uncharged():
-            released = pcor.release(table, one, chooser=chooser, **request)
+        released = pcor.release(table, one, chooser=chooser, **request)
     else:
         books = pcor.Ledger(ledger, create=False)
         given["dataset"] = paying.check_dataset(books, dataset, declared.name)

@@ -12,11 +12,17 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
-from pcor.errors import BudgetExceeded, KeyConflict, LedgerError, ParameterError, StillRunning
+from pcor.errors import (
+    BudgetExceeded,
+    KeyConflict,
+    LedgerError,
+    NoAllotment,
+    ParameterError,
+    StillRunning,
+)
 from pcor.ledger import tables
 from pcor.ledger.accounts import (
     EVERYBODY,
-    NOTHING,
     Account,
     payers,
     read_account,
@@ -151,9 +157,10 @@ def _payer(connection: Connection, request: Request, analyst: str) -> Account:
     """Return an account that has to pay."""
     if analyst == EVERYBODY:
         return read_budget(connection, request.dataset)
-    # Without an allotment there is nothing to spend.
     found = read_account(connection, request.dataset, analyst)
-    return found or Account(request.dataset, analyst, NOTHING)
+    if found is None:
+        raise NoAllotment(asked=request.epsilon, analyst=analyst, dataset=request.dataset)
+    return found
 
 
 def _names(request: Request) -> dict[str, str]:

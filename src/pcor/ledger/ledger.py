@@ -28,6 +28,7 @@ from pcor.errors import (
     LedgerError,
     ParameterError,
     PcorError,
+    charged,
     check_whole,
 )
 from pcor.ledger.accounts import (
@@ -203,7 +204,8 @@ class Ledger:
         with self.drawing(claim):
             outcome: Release | PcorError
             try:
-                outcome = release(table, record, epsilon, chooser=chooser, **options)
+                with charged():
+                    outcome = release(table, record, epsilon, chooser=chooser, **options)
             except PcorError as error:
                 outcome = error
             answer = self.store(claim, outcome)

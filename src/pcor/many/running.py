@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from pcor.errors import (
     RecordError,
     StillRunning,
     TooLarge,
+    charged,
     check_whole,
 )
 from pcor.ledger import OWNER, Claim, Ledger, Request, read_answer
@@ -97,9 +98,12 @@ def release_many(
     # Seeded draws repeat only if they are made one after the other.
     drawers = Drawers[Outcome](_workers(workers) if private else 1)
 
+    paid = nullcontext if ledger is None and budget is None else charged
+
     def draw(rows: Table, record: int | str) -> Outcome:
         try:
-            return release(rows, record, epsilon_each, chooser=chooser, **options)
+            with paid():
+                return release(rows, record, epsilon_each, chooser=chooser, **options)
         except PcorError as error:
             return error
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pcor.choosing import Chooser
 from pcor.context import Context, Space, unpack
 from pcor.enumeration import blocks
-from pcor.errors import CHARGED, NoValidContext, ParameterError, StartError, check_whole
+from pcor.errors import NoValidContext, ParameterError, StartError, check_whole
 from pcor.validity import Validity
 
 # Contexts of a record's space, many at once: one row each, one column per free value.
@@ -27,7 +27,7 @@ Rows = NDArray[np.bool_]
 
 NONE_FOUND = (
     "no context was found in which the record is an outlier by this detector; try another "
-    f"detector, other settings, or a start context. {CHARGED}"
+    "detector, other settings, or a start context"
 )
 
 
@@ -125,7 +125,7 @@ class Explorer:
         else:
             raise StartError(
                 "the record is not an outlier in the start context; give another one, or leave "
-                f"start (--start) out to have one found. {CHARGED}"
+                "start (--start) out to have one found"
             )
         return self.start
 

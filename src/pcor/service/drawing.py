@@ -22,6 +22,7 @@ from pcor.errors import (
     PcorError,
     RecordError,
     StillRunning,
+    charged,
 )
 from pcor.ledger import Claim, Ledger
 from pcor.ledger.leases import forget_lease
@@ -196,7 +197,8 @@ class Drawer:
         registration = self._registration(job)
         table = self._tables.get(registration.source, registration.mark, registration.schema)
         try:
-            return release(table, job.record, job.request.epsilon, **registration.options)
+            with charged():
+                return release(table, job.record, job.request.epsilon, **registration.options)
         except (RecordError, NoValidContext):
             # The same words for both, whatever the search says: who is in the table is private.
             return NoValidContext(NONE)
