@@ -754,7 +754,7 @@ def test_outliers_lists_the_records_of_the_whole_table_or_of_one_context(files: 
     whole = pcor_("outliers", *files.table_and_schema, "--detector", "grubbs")
     assert whole.code == 0
     assert whole.out.splitlines()[0] == OWNER_ONLY
-    assert whole.out.splitlines()[2:] == [f"  {OUTLIER}"]
+    assert whole.out.splitlines()[1:] == ["outliers among all rows: 1", f"  {OUTLIER}"]
     elsewhere = ("--detector", "grubbs", "--context", "any job; city is Rome; any age", "--json")
     ran = pcor_("outliers", *files.table_and_schema, *elsewhere)
     assert next(iter(ran.json.items())) == ("owner_only", OWNER_ONLY)

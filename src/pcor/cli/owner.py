@@ -13,6 +13,7 @@ import typer
 from pyarrow import csv, parquet
 
 import pcor
+from pcor import wording
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell
 from pcor.context import Context
@@ -128,7 +129,8 @@ def outliers(
     # Ids such as 17 and "17b" side by side: a file's column holds one kind, so all become text.
     whole = all(isinstance(key, int) for key in found)
     columns = pa.schema({"record": pa.int64() if whole else pa.string()})
-    title = f"{len(rows):,} outliers among rows where {where}"
+    among = wording.rows(declared.attributes, where.values)
+    title = f"outliers among {among}: {len(rows):,}"
     if out is not None:
         _write(out, rows, columns)
     content = {"context": where.values, "outliers": found}
