@@ -51,7 +51,7 @@ def people(count: int = 600, seed: int = 0) -> pa.Table:
 
 def _duckdb(rows: pa.Table, folder: Path) -> Any:
     del folder
-    return duckdb.connect().from_arrow(rows)
+    return duckdb.from_arrow(rows)
 
 
 def _polars(rows: pa.Table, folder: Path) -> Any:

@@ -366,7 +366,7 @@ def test_layers_take_in_the_wanted_rows(
 def test_what_comes_back_does_not_grow_with_the_rows() -> None:
     returned = []
     for count in (20_000, 200_000):
-        relation = duckdb.connect().sql(
+        relation = duckdb.sql(
             "SELECT i AS key, 'job ' || i % 3 AS job, "  # noqa: S608
             f"1000 + 100 * ln(1 + hash(i) % 1000003) AS pay FROM range({count}) t(i)"
         )

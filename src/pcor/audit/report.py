@@ -207,12 +207,14 @@ def _pure_verdict(found: Exposure) -> str:
 def chance(delta: float) -> str:
     """Write a delta so that nobody takes a tiny one for none, or a near-certainty for certain.
 
-    >>> [chance(delta) for delta in (3e-12, 0.00042, 0.9834, 0.99999999, 1 - 1e-12, 1.0)]
-    ['less than 1e-09', '0.00042', '0.983', '0.99999999', 'more than 0.999999999', '1']
+    A computed 1 may be the rounding of a little less.
+
+    >>> [chance(delta) for delta in (3e-12, 0.00042, 0.9834, 0.99999999, 1.0)]
+    ['less than 1e-09', '0.00042', '0.983', '0.99999999', 'more than 0.999999999']
     """
     if delta < ERROR:
         return f"less than {ERROR:g}"
-    if 1 - ERROR < delta < 1:
+    if delta > 1 - ERROR:
         return f"more than {1 - ERROR:.9g}"
     return f"{delta:.3g}" if delta < 0.999 else f"{delta:.9g}"
 

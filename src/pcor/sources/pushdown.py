@@ -19,7 +19,13 @@ from numpy.typing import NDArray
 
 from pcor.errors import SourceError
 from pcor.schema import Schema
-from pcor.sources.encoding import check_metric, check_outside, not_numbers, nothing_fits
+from pcor.sources.encoding import (
+    LARGEST_METRIC,
+    check_metric,
+    check_outside,
+    not_numbers,
+    nothing_fits,
+)
 from pcor.sources.engine import Engine
 from pcor.sources.nearest import Layers, nearest_by_layers
 from pcor.sources.questions import (
@@ -82,6 +88,7 @@ class Pushdown:
     def __init__(self, engine: Engine, schema: Schema, limit: int = PAIRS_LIMIT) -> None:
         self.engine, self.schema = engine, schema
         self._questions = Questions(engine, schema, limit)
+        self._largest = self._questions.literal(LARGEST_METRIC)
         self._layers: Layers | None = None
         self.cells = self._checked_cells()
 
@@ -251,7 +258,7 @@ class Pushdown:
         """Group all rows, those that do not fit included."""
         apart = self._apart(centre)
         if self.engine.dialect.overflows:
-            apart = f"CASE WHEN ABS(x) <= 1e100 THEN {apart} ELSE 0 END"
+            apart = f"CASE WHEN ABS(x) <= {self._largest} THEN {apart} ELSE 0 END"
         unreadable = self._questions.coding.unreadable
         wrong = {f"w{place}": sql for place, sql in enumerate(unreadable.values())}
         asked = {
@@ -280,7 +287,7 @@ class Pushdown:
         x, middle = self._questions.coding.metric, self._questions.literal(centre)
         apart = f"ABS(({x}) - {middle}) / {self._questions.literal(scale)}"
         number = f"CAST(FLOOR(4 * LN({apart} + 0.05)) AS INT)"
-        huge = f"ABS({x}) > 1e100"  # about to be refused
+        huge = f"ABS({x}) > {self._largest}"  # about to be refused
         return (
             f"CASE WHEN {huge} THEN 0 WHEN ({x}) < {middle} THEN -1000 - {number} ELSE {number} END"
         )
@@ -289,7 +296,7 @@ class Pushdown:
         """Return the mean of some rows, and how far they lie from it."""
         found = self._questions.ask(
             "SELECT AVG(x) AS centre, AVG(x * x) AS square FROM "
-            f"(SELECT x FROM coded WHERE ABS(x) <= 1e100 LIMIT {_CENTRE_ROWS}) few"
+            f"(SELECT x FROM coded WHERE ABS(x) <= {self._largest} LIMIT {_CENTRE_ROWS}) few"
         )
         centre, square = (found.column(name)[0].as_py() for name in ("centre", "square"))
         if centre is None:
