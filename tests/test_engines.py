@@ -493,6 +493,14 @@ def test_files_of_two_kinds_are_refused(tmp_path: Path) -> None:
         pcor.Table([tmp_path / "a.csv", tmp_path / "b.parquet"], SCHEMA)
 
 
+def test_a_polars_that_is_too_old_for_lazy_frames_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pl, "__version__", "1.34.0")
+    with pytest.raises(SourceError, match=r"1\.35 or newer, and 1\.34\.0 is installed.*collect"):
+        pcor.Table(pl.LazyFrame({"key": [1]}), SCHEMA)
+
+
 def test_a_pattern_that_finds_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"no file matches the pattern '.*\*\.parquet'"):
         pcor.Table(str(tmp_path / "*.parquet"), SCHEMA)

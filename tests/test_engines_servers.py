@@ -20,6 +20,9 @@ from tests.engines import SCHEMA, SERVERS, change, people
 from tests.postgres import postgres
 from tests.spark import spark, spark_frame
 
+# PySpark before 4.2 leaves its sockets to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
 DETECTORS = [
     pcor.LOF(k=5),
     pcor.Grubbs(tail="upper"),

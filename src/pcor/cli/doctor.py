@@ -44,7 +44,7 @@ EXTRAS = {
     "duckdb": Extra("files larger than memory, patterns, folders", {"duckdb": ">=1.1"}),
     "databases": Extra(
         "tables in PostgreSQL and SQLite",
-        {"adbc-driver-postgresql": ">=1.2", "adbc-driver-sqlite": ">=1.2"},
+        {"adbc-driver-postgresql": ">=1.2", "adbc-driver-sqlite": ">=1.11"},
     ),
     "spark": Extra("tables on a Spark cluster", {"pyspark": ">=4.0"}),
     "sklearn": Extra("detectors of scikit-learn", {"scikit-learn": ">=1.5"}),

@@ -14,6 +14,9 @@ from pcor.errors import SourceError
 from pcor.sources.engine import asking, kind_of
 from pcor.sources.sql import POLARS
 
+# Before it, its SQL does not know a table's short name inside a query of several.
+_OLDEST = (1, 35)
+
 
 class PolarsEngine:
     """A Polars LazyFrame. ``engine.Engine`` describes the attributes."""
@@ -26,6 +29,11 @@ class PolarsEngine:
         import polars as pl
 
         self.version = str(pl.__version__)
+        if tuple(int(part) for part in self.version.split(".")[:2]) < _OLDEST:
+            raise SourceError(
+                f"a lazy frame needs Polars {_OLDEST[0]}.{_OLDEST[1]} or newer, and {self.version} "
+                "is installed: update it, or give frame.collect()"
+            )
         with asking("polars"):
             schema = frame.collect_schema()
             arrow = pl.DataFrame(schema=schema).to_arrow().schema
