@@ -496,8 +496,8 @@ def test_files_of_two_kinds_are_refused(tmp_path: Path) -> None:
 def test_a_polars_that_is_too_old_for_lazy_frames_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pl, "__version__", "1.34.0")
-    with pytest.raises(SourceError, match=r"1\.35 or newer, and 1\.34\.0 is installed.*collect"):
+    monkeypatch.setattr(pl, "__version__", "1.43.2")
+    with pytest.raises(SourceError, match=r"1\.44 or newer, and 1\.43\.2 is installed.*collect"):
         pcor.Table(pl.LazyFrame({"key": [1]}), SCHEMA)
 
 

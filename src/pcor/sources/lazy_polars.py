@@ -14,8 +14,8 @@ from pcor.errors import SourceError
 from pcor.sources.engine import asking, kind_of
 from pcor.sources.sql import POLARS
 
-# Before it, its SQL does not know a table's short name inside a query of several.
-_OLDEST = (1, 35)
+# Before it, its SQL misreads names in joins, and computes both sides of a CASE.
+_OLDEST = (1, 44)
 
 
 class PolarsEngine:
