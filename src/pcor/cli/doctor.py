@@ -6,55 +6,32 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 
 import typer
 
 from pcor.cli.output import AsJson, guarded, say, say_json
 from pcor.errors import ParameterError
 
-# As pyproject.toml declares them; a test compares.
-NEEDED = {
-    "alembic": ">=1.13",
-    "narwhals": ">=2.0",
-    "numba": ">=0.61",
-    "numpy": ">=2.0",
-    "pyarrow": ">=17",
-    "rich": ">=14.3",
-    "scipy": ">=1.13",
-    "sqlalchemy": ">=2.0.38",
-    "typer": ">=0.26",
-}
-
 _REINSTALL = "pip install --upgrade pcor"
 
-
-@dataclass(frozen=True)
-class Extra:
-    """An optional part: what it is for, and its packages with the versions they must have."""
-
-    purpose: str
-    packages: Mapping[str, str]
-
-
-EXTRAS = {
-    "duckdb": Extra("files larger than memory, patterns, folders", {"duckdb": ">=1.1"}),
-    "databases": Extra(
-        "tables in PostgreSQL and SQLite",
-        {"adbc-driver-postgresql": ">=1.2", "adbc-driver-sqlite": ">=1.11"},
-    ),
-    "spark": Extra("tables on a Spark cluster", {"pyspark": ">=4.0"}),
-    "sklearn": Extra("detectors of scikit-learn", {"scikit-learn": ">=1.5"}),
-    "pyod": Extra("detectors of PyOD", {"pyod": ">=2.0"}),
-    "plots": Extra("charts", {"altair": ">=5.5", "vl-convert-python": ">=1.9"}),
-    "postgres": Extra("a ledger in PostgreSQL", {"psycopg": ">=3.2"}),
-    "service": Extra(
-        "pcor serve", {"fastapi": ">=0.118", "jinja2": ">=3.1.4", "uvicorn": ">=0.54"}
-    ),
+# What an optional part is for.
+PURPOSES = {
+    "duckdb": "files larger than memory, patterns, folders",
+    "databases": "tables in PostgreSQL and SQLite",
+    "spark": "tables on a Spark cluster",
+    "sklearn": "detectors of scikit-learn",
+    "pyod": "detectors of PyOD",
+    "plots": "charts",
+    "postgres": "a ledger in PostgreSQL",
+    "service": "pcor serve",
 }
+
+# A line of a package's metadata: name, bounds, the optional part it belongs to.
+_REQUIREMENT = re.compile(r"([\w.-]+)(?:\[\w+\])? *([^; ]*)(?: *; *extra == ['\"]([\w-]+)['\"])?")
 
 
 @dataclass(frozen=True)
@@ -83,22 +60,22 @@ def doctor(as_json: AsJson = False) -> None:
         Check(
             "python", sys.version_info >= (3, 11), platform.python_version(), "use 3.11 or newer"
         ),
-        *(_package(name, bounds, _REINSTALL) for name, bounds in NEEDED.items()),
+        *(_package(name, bounds, _REINSTALL) for name, bounds in declared().items()),
         _works(
             "system randomness", lambda: len(os.urandom(16)) == 16, "the system must provide it"
         ),
         _works("private draw", _draws, _REINSTALL),
         _detectors(),
     ]
-    optional = {name: _extra(name, extra) for name, extra in EXTRAS.items()}
+    optional = [_extra(name, purpose) for name, purpose in PURPOSES.items()]
     fine = all(check.ok for check in checks)
     if as_json:
-        say_json({"ok": fine, "checks": _rows(checks), "optional": _rows(optional.values())})
+        say_json({"ok": fine, "checks": _rows(checks), "optional": _rows(optional)})
     else:
         for check in checks:
             say(str(check))
         say("\noptional, none of it needed for a release:")
-        for check in optional.values():
+        for check in optional:
             say(str(check).replace("FAIL", "--  "))
         wrong = "a release cannot run here; the lines marked FAIL say what to do"
         say("\n" + ("everything a release needs is here" if fine else wrong))
@@ -113,6 +90,16 @@ def _rows(checks: Iterable[Check]) -> list[dict[str, object]]:
     ]
 
 
+def declared(extra: str | None = None) -> dict[str, str]:
+    """Return what the installation says that it needs, or one optional part of it, and the bounds.
+
+    >>> declared("duckdb")
+    {'duckdb': '>=1.1'}
+    """
+    found = (_REQUIREMENT.fullmatch(line) for line in requires("pcor") or ())
+    return {one[1]: one[2] for one in found if one is not None and one[3] == extra}
+
+
 def _package(name: str, bounds: str, fix: str) -> Check:
     """Look for a package in a version that is fine."""
     try:
@@ -124,26 +111,22 @@ def _package(name: str, bounds: str, fix: str) -> Check:
     return Check(name, True, found)
 
 
-def _extra(name: str, extra: Extra) -> Check:
+def _extra(name: str, purpose: str) -> Check:
     """Look for all packages of an optional part."""
     fix = f"pip install 'pcor[{name}]'"
-    found = [_package(package, bounds, fix) for package, bounds in extra.packages.items()]
+    found = [_package(package, bounds, fix) for package, bounds in declared(name).items()]
     listed = ", ".join(f"{check.what} {check.found}" for check in found)
-    return Check(f"{name} ({extra.purpose})", all(check.ok for check in found), listed, fix)
+    return Check(f"{name} ({purpose})", all(check.ok for check in found), listed, fix)
 
 
 def fits(found: str, bounds: str) -> bool:
-    """Tell whether a version is within bounds such as ">=0.16,<0.17".
+    """Tell whether a version is within bounds, in any order, such as ">=0.16,<0.17".
 
-    >>> fits("0.16.1", ">=0.16,<0.17"), fits("0.17.0", ">=0.16,<0.17"), fits("2.0.30", ">=2.0.4")
+    >>> fits("0.16.1", "<0.17,>=0.16"), fits("0.17.0", "<0.17,>=0.16"), fits("2.0.30", ">=2.0.4")
     (True, False, True)
     """
     here = _numbers(found)
-    for bound in bounds.split(","):
-        least = bound.startswith(">=")
-        if (here >= _numbers(bound)) != least:
-            return False
-    return True
+    return all((here >= _numbers(bound)) == bound.startswith(">=") for bound in bounds.split(","))
 
 
 def _numbers(text: str) -> tuple[int, ...]:
