@@ -83,6 +83,17 @@ def test_an_infinite_metric_is_refused_as_in_memory(tmp_path: Path) -> None:
             pcor.Table(maker(rows, tmp_path), SCHEMA)
 
 
+def test_the_largest_metric_is_read_as_in_memory(tmp_path: Path) -> None:
+    pay = np.random.default_rng(0).normal(1000, 100, 60).round()
+    pay[:2] = 1e100, -9.9e99
+    rows = people(60).set_column(4, "pay", pa.array(pay))
+    expected = pcor.outliers(pcor.Table(rows, SCHEMA), detector="grubbs")
+    assert expected
+    for maker in SERVERS.values():
+        found = pcor.outliers(pcor.Table(maker(rows, tmp_path), SCHEMA), detector="grubbs")
+        assert found == sorted(expected)
+
+
 def test_spark_runs_on_several_partitions_without_a_hot_cell() -> None:
     """One cell holds nine rows in ten, most of them of one value, and all partitions have some."""
     count = 20_000

@@ -234,6 +234,13 @@ def test_an_analyst_without_an_allotment_has_nothing_to_spend(ledger: Ledger) ->
         release(ledger, analyst="bob")
 
 
+def test_the_command_that_would_give_an_allotment_can_be_typed(ledger: Ledger) -> None:
+    options = {"search": "breadth_first", "delta": "0.000001", "samples": 5}
+    command = f"`pcor ledger allot LEDGER {DATASET} 'bob smith' --epsilon {EACH} --delta 0.000001`"
+    with pytest.raises(BudgetExceeded, match=command):
+        release(ledger, analyst="bob smith", **options)
+
+
 def test_two_analysts_with_the_same_key_are_two_requests(ledger: Ledger) -> None:
     ledger.allot(DATASET, "ana", "0.3")
     release(ledger, key="k")

@@ -110,7 +110,7 @@ def test_a_failing_record_does_not_end_the_run() -> None:
     assert results.exit_code == 4
     assert str(results).startswith(
         "1 of 3 records released; 1 with no valid context; 1 not in the table. "
-        "Charged now: epsilon 0.02."
+        "Cost of this run: epsilon 0.02."
     )
 
 
@@ -285,7 +285,7 @@ def test_a_budget_of_this_process_pays_in_the_order_asked() -> None:
     assert isinstance(results[3], BudgetExceeded)
     assert results.exit_code == 3
     assert "2 not paid for" in str(results)
-    assert "The budget ended: this release asks for epsilon 0.01" in str(results)
+    assert "Not all are paid for: this release asks for epsilon 0.01" in str(results)
 
 
 def test_when_the_budget_ends_known_answers_are_given_and_nothing_more_is_charged(

@@ -239,6 +239,12 @@ def test_none_is_an_answer_and_stays_charged(ten: pcor.Table) -> None:
     assert budget.left == Fraction(4, 5)
 
 
+def test_a_detector_that_fails_after_the_charge_says_that_it_is_paid_for(ten: pcor.Table) -> None:
+    failing = pcor.Estimator(lambda numbers: 1 / 0 * numbers, min_population=2)
+    with pytest.raises(ParameterError, match=r"ZeroDivisionError.*\. This answer is charged like"):
+        pcor.release(ten, 8, 0.2, failing, budget=pcor.Budget(1))
+
+
 def test_an_answer_that_nobody_pays_for_does_not_say_that_it_is_charged(ten: pcor.Table) -> None:
     with pytest.raises(NoValidContext) as none:
         pcor.release(ten, 2, 0.2, GRUBBS)

@@ -23,6 +23,7 @@ from sqlalchemy import event, text
 from pcor.client import Client, ServiceError
 from pcor.errors import BudgetExceeded, LedgerError
 from pcor.ledger import Ledger
+from pcor.service.service import Service
 from pcor.service.sources import SourceChanged
 from tests.ledger_clients import lines
 from tests.postgres import postgres
@@ -344,7 +345,17 @@ def test_the_books_are_closed_after_the_last_sweep(
         monkeypatch.setattr(ledger, "close", closing)
         assert inside.wait(20)
     assert events[-2:] == ["swept", "closed"]
-    assert not any(thread.is_alive() for thread in (drawer._sweeper, *drawer._drawers))
+    assert not drawer._sweeper.is_alive()
+
+
+def test_a_question_that_comes_while_the_service_ends_is_left_to_the_next(tmp_path: Path) -> None:
+    with world(str(tmp_path / "books.db"), tmp_path) as place:
+        place.service.drawer.stop()
+        name = place.ask().json()["id"]
+        following = Service(place.service.settings)
+        following.drawer.start()
+        assert place.wait(name)["release"]["record"] == OUTLIER
+        following.close()
 
 
 def test_a_changed_byte_in_the_audit_log_is_found(tmp_path: Path) -> None:

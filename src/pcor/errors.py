@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import shlex
 import threading
 import warnings
 from collections.abc import Iterable, Iterator
@@ -147,12 +148,13 @@ class CapExceeded(BudgetExceeded):
 class NoAllotment(BudgetExceeded):
     """An analyst has nothing of a dataset's budget, spent or not. Nothing was spent."""
 
-    def __init__(self, *, asked: Fraction, analyst: str, dataset: str) -> None:
+    def __init__(self, *, asked: Fraction, delta: Fraction, analyst: str, dataset: str) -> None:
         super().__init__(asked=asked, left=Fraction(0))
+        also = f" --delta {plain(delta)}" if delta else ""
         self.args = (
-            f"{analyst!r} has no allotment in dataset {dataset!r}; its owner gives one: `pcor "
-            f"ledger allot LEDGER {dataset} {analyst} --epsilon {plain(asked)}`, or allot in "
-            "Python; nothing was spent",
+            f"{analyst!r} has no allotment in dataset {dataset!r}; its owner gives one, such as "
+            f"`pcor ledger allot LEDGER {shlex.quote(dataset)} {shlex.quote(analyst)} --epsilon "
+            f"{plain(asked)}{also}`, or allot in Python; nothing was spent",
         )
 
 
@@ -173,10 +175,10 @@ class NoValidContext(PcorError):
 
 @contextmanager
 def charged() -> Iterator[None]:
-    """Let what is an answer, and not only a refusal, say that it is paid for: where it is."""
+    """Let what goes wrong after the charge say that it is paid for: it is an answer too."""
     try:
         yield
-    except (NoValidContext, StartError) as error:
+    except PcorError as error:
         error.args = (f"{error}. {CHARGED}",)
         raise
 

@@ -10,13 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pcor.cli.output import tell
-from pcor.errors import (
-    NoValidContext,
-    ParameterError,
-    StartError,
-    did_you_mean,
-    plain,
-)
+from pcor.errors import LedgerError, ParameterError, PcorError, did_you_mean, plain
 
 if TYPE_CHECKING:
     from pcor.ledger import Ledger
@@ -50,12 +44,16 @@ def told(books: Ledger, settled: Plan, record: str, names: Mapping[str, str]) ->
     from pcor.ledger.request import Request
 
     asked: dict[str, Any] = {"analyst": OWNER, **names}
+    request = Request.of(settled, record, **asked)
     # Answered once, or charged once and, after a crash, answered only now: it is free either way.
-    before = books.charged(Request.of(settled, record, **asked))
+    before = books.charged(request)
     try:
         yield
-    except (NoValidContext, StartError):  # answers too, and paid for
-        _tell(books, settled, names, before=before)
+    except LedgerError:
+        raise
+    except PcorError:
+        if books.charged(request):  # an answer too, and paid for
+            _tell(books, settled, names, before=before)
         raise
     _tell(books, settled, names, before=before)
 

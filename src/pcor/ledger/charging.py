@@ -159,7 +159,9 @@ def _payer(connection: Connection, request: Request, analyst: str) -> Account:
         return read_budget(connection, request.dataset)
     found = read_account(connection, request.dataset, analyst)
     if found is None:
-        raise NoAllotment(asked=request.epsilon, analyst=analyst, dataset=request.dataset)
+        raise NoAllotment(
+            asked=request.epsilon, delta=request.delta, analyst=analyst, dataset=request.dataset
+        )
     return found
 
 

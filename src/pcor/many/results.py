@@ -36,7 +36,7 @@ class Results(Sequence[Outcome]):
     Attributes:
         plan: what was asked, and what all of it costs.
         outcomes: a release, or the error in its public words.
-        charged: the epsilon that was charged in this run; a repeated answer costs nothing.
+        charged: the epsilon that this run cost; a repeated answer costs nothing.
     """
 
     plan: ManyPlan
@@ -94,13 +94,13 @@ class Results(Sequence[Outcome]):
         counted = Counter(map(_in_words, self.outcomes))
         said = "; ".join(f"{number:,} {words}" for words, number in counted.items() if words)
         listed = f"{len(self.releases):,} of {len(self):,} records released"
-        paid = f"Charged now: epsilon {plain(self.charged)}."
-        lines = [f"{listed}{'; ' if said else ''}{said}. {paid}"]
+        cost = f"Cost of this run: epsilon {plain(self.charged)}."
+        lines = [f"{listed}{'; ' if said else ''}{said}. {cost}"]
         refusal = next((o for o in self.outcomes if isinstance(o, BudgetExceeded)), None)
         if refusal is not None:
             lines.append(
-                f"The budget ended: {refusal}. What is missing is asked for by the same call, once "
-                "there is more."
+                f"Not all are paid for: {refusal}. What is missing is asked for by the same call, "
+                "once there is more."
             )
         return "\n".join(lines)
 

@@ -77,7 +77,7 @@ class Drawer:
     ) -> None:
         self._settings, self._ledger, self._tables = settings, ledger, tables
         self._clock, self._at_step = clock, at_step
-        self._waiting: SimpleQueue[tuple[Job, Claim] | None] = SimpleQueue()  # None: no more
+        self._waiting: SimpleQueue[tuple[Job, Claim]] = SimpleQueue()
         self._taken: set[str] = set()
         self._stored: set[str] = set()
         self._noted: set[str] = set()
@@ -108,11 +108,10 @@ class Drawer:
         """
         self._stopping.set()
         until = time.monotonic() + self._settings.patience
-        _wait_for(self._sweeper, until)  # first: it may still hand something to the others
-        for _ in self._drawers:
-            self._waiting.put(None)
-        for thread in self._drawers:
-            _wait_for(thread, until)
+        if self._sweeper.is_alive():  # first: it may still hand something to the drawers
+            self._sweeper.join(self._settings.patience)
+        while self._taken and time.monotonic() < until:
+            time.sleep(0.02)
 
     def show(self, job: Job) -> None:
         """Let a stored answer be seen at the next moment that is allowed."""
@@ -167,8 +166,8 @@ class Drawer:
             self.take(job, claim)
 
     def _work(self) -> None:
-        while (taken := self._waiting.get()) is not None:
-            self._finish(*taken)
+        while True:  # after the end too: what is asked then is given up, and its lease with it
+            self._finish(*self._waiting.get())
 
     # -- answering one -----------------------------------------------------------------------------
 
@@ -221,8 +220,3 @@ class Drawer:
                     raise
             else:
                 return
-
-
-def _wait_for(thread: threading.Thread, until: float) -> None:
-    if thread.is_alive():  # a service that was never started may be closed too
-        thread.join(max(0.0, until - time.monotonic()))

@@ -5,6 +5,7 @@ Private: the rows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,7 +30,7 @@ class PolarsEngine:
         import polars as pl
 
         self.version = str(pl.__version__)
-        if tuple(int(part) for part in self.version.split(".")[:2]) < _OLDEST:
+        if tuple(map(int, re.findall(r"\d+", self.version)[:2])) < _OLDEST:
             raise SourceError(
                 f"a lazy frame needs Polars {_OLDEST[0]}.{_OLDEST[1]} or newer, and {self.version} "
                 "is installed: update it, or give frame.collect()"

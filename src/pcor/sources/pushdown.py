@@ -295,7 +295,7 @@ class Pushdown:
     def _centre(self) -> tuple[float, float]:
         """Return the mean of some rows, and how far they lie from it."""
         found = self._questions.ask(
-            "SELECT AVG(x) AS centre, AVG(x * x) AS square FROM "
+            "SELECT AVG(x) AS centre, SUM(x * x) / COUNT(x) AS square FROM "
             f"(SELECT x FROM coded WHERE ABS(x) <= {self._largest} LIMIT {_CENTRE_ROWS}) few"
         )
         centre, square = (found.column(name)[0].as_py() for name in ("centre", "square"))
