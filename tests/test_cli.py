@@ -978,6 +978,7 @@ BAD = [
         "unknown_name",
         "did you mean 'dp'?",
     ),
+    Bad("no epsilon", release("--epsilon", "0"), "parameter", "such as 0.2", hides="decimal"),
     Bad("a decimal comma", release("--epsilon", "0,5"), "parameter", "write a decimal point: 0.5"),
     Bad("an unknown command", lambda _: ("relese",), "usage", "relese"),
     Bad(

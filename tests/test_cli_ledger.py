@@ -124,7 +124,7 @@ def test_an_answer_that_there_is_none_is_charged_and_says_so(files: Files, books
     assert (first.code, again.code) == (4, 4)
     assert first.err.startswith("charged epsilon 0.5. Left for dataset 'pay': epsilon 0.5\n")
     assert again.err.startswith(f"{FREE}. Left for dataset 'pay': epsilon 0.5\n")
-    assert "This answer is charged like any other" in again.err
+    assert "This answer is paid for like any other" in again.err
 
 
 @pytest.mark.parametrize("command", ["show", "export", "verify", "upgrade"])

@@ -425,4 +425,6 @@ def test_the_command_line_tells_the_time_before_it_starts(
     ]
     assert "\nTime: 32 verifications of 333 rows on average, 2 ms each on this machine" in ran[0]
     assert json.loads(ran[1])["estimate"]["verifications"] == [32, 32]
-    assert ran[2].endswith("microseconds for each context; this detector is compiled.\n")
+    assert ran[2].endswith(
+        "microseconds for each context, however many rows; this detector is compiled.\n"
+    )

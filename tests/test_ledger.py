@@ -125,7 +125,7 @@ def test_no_valid_context_is_an_answer_that_is_charged_stored_and_repeated(ledge
     calm = {"detector": pcor.Tail(share=0.001, min_population=5), "epsilon": "0.25"}
     ordinary = {"dataset": DATASET, **calm}
     for _ in range(2):
-        with pytest.raises(NoValidContext, match="charged like any other"):
+        with pytest.raises(NoValidContext, match="paid for like any other"):
             ledger.release(table(), 3, **ordinary)  # type: ignore[arg-type]
     assert ledger.left(DATASET) == Fraction(3, 4)
     assert [entry.kind for entry in ledger.entries()] == ["budget", "charge", "answer"]
@@ -499,7 +499,7 @@ def test_a_folder_that_does_not_exist_is_said(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_database_is_said_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "books.db").write_text("dear diary, " * 100)
-    with pytest.raises(LedgerError, match="not a ledger, or is damaged"):
+    with pytest.raises(LedgerError, match=r"not a ledger \(name another\), or is damaged"):
         Ledger(tmp_path / "books.db")
     assert (tmp_path / "books.db").read_text().startswith("dear diary")
 

@@ -232,16 +232,31 @@ def test_bad_input_is_refused_before_anything_is_spent(
     assert budget.spent == 0
 
 
+def test_what_is_no_table_and_no_budget_is_refused_in_our_words(ten: pcor.Table) -> None:
+    for ask in (
+        lambda it: pcor.release(it, 8, 0.2, GRUBBS),
+        lambda it: pcor.release_many(it, [8], 0.2, detector=GRUBBS),
+        lambda it: pcor.matching_contexts(it, 8, GRUBBS),
+        lambda it: pcor.is_outlier(it, 8, "all rows", GRUBBS),
+        lambda it: pcor.outliers(it, detector=GRUBBS),
+        lambda it: pcor.audit.exposure(it, 8, 0.2, detector=GRUBBS),
+    ):
+        with pytest.raises(ParameterError, match=r"table must be a pcor\.Table; a file"):
+            ask("claims.csv")
+    with pytest.raises(ParameterError, match=r"budget must be a pcor\.Budget"):
+        pcor.release(ten, 8, 0.2, GRUBBS, budget=1)  # type: ignore[arg-type]
+
+
 def test_none_is_an_answer_and_stays_charged(ten: pcor.Table) -> None:
     budget = pcor.Budget(1)
-    with pytest.raises(NoValidContext, match="charged like any other"):
+    with pytest.raises(NoValidContext, match="paid for like any other"):
         pcor.release(ten, 2, 0.2, GRUBBS, budget=budget)
     assert budget.left == Fraction(4, 5)
 
 
 def test_a_detector_that_fails_after_the_charge_says_that_it_is_paid_for(ten: pcor.Table) -> None:
     failing = pcor.Estimator(lambda numbers: 1 / 0 * numbers, min_population=2)
-    with pytest.raises(ParameterError, match=r"ZeroDivisionError.*\. This answer is charged like"):
+    with pytest.raises(ParameterError, match=r"ZeroDivisionError.*\. This answer is paid for like"):
         pcor.release(ten, 8, 0.2, failing, budget=pcor.Budget(1))
 
 

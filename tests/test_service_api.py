@@ -148,7 +148,7 @@ def test_an_absent_record_is_answered_like_one_that_is_an_outlier_nowhere(
         answers.append(done["error"])
     assert answers[0] == answers[1] == answers[2]
     assert answers[0]["kind"] == "no_valid_context"
-    assert "charged" in answers[0]["detail"]
+    assert "paid for" in answers[0]["detail"]
 
 
 def test_a_closed_record_and_one_that_does_not_exist_are_refused_alike(place: World) -> None:

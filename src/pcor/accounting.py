@@ -175,6 +175,7 @@ def exact(number: object, what: str = "epsilon") -> Fraction:
     >>> exact(0.2), exact("1e-3"), exact("1/3")
     (Fraction(1, 5), Fraction(1, 1000), Fraction(1, 3))
     """
+    text = ""
     if isinstance(number, Fraction):
         fraction = Fraction(number)  # an Amount would write itself otherwise into a ledger
     else:
@@ -182,9 +183,10 @@ def exact(number: object, what: str = "epsilon") -> Fraction:
         text = str(number).strip() if not isinstance(number, bool) else ""
         fraction = Fraction(text) if _NUMBER.fullmatch(text) else Fraction(0)
     if fraction <= 0:
-        pointed = number.strip().replace(",", ".") if isinstance(number, str) else ""
+        pointed = text.replace(",", ".")
         # A point in the place of a comma makes a number of it: that was meant.
-        hint = f"; write a decimal point: {pointed}" if _NUMBER.fullmatch(pointed) else ""
+        comma = pointed != text and _NUMBER.fullmatch(pointed)
+        hint = f"; write a decimal point: {pointed}" if comma else ""
         raise ParameterError(f"{what} must be a positive, finite number such as 0.2{hint}")
     return fraction
 

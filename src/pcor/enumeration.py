@@ -19,7 +19,7 @@ from pcor.context import Context, Space
 from pcor.detectors import Detector, get_detector
 from pcor.errors import TooLarge, counted, others_code
 from pcor.schema import Value
-from pcor.table import Table
+from pcor.table import Table, check_table
 from pcor.validity import Validity
 
 # The largest space that is enumerated when nobody says otherwise; public. 2^24 contexts are half a
@@ -129,6 +129,7 @@ def matching_contexts(
         limit: the largest space to enumerate.
         progress: called with (contexts done, contexts in all) now and then.
     """
+    check_table(table)
     return joined(matching_parts(table, record, detector, limit=limit, progress=progress))
 
 
@@ -186,6 +187,7 @@ def is_outlier(
 
     The context may be a ``pcor.Context``, a text such as "job is CEO; any city", or a mapping.
     """
+    check_table(table)
     validity = Validity(table, table.record(record), get_detector(detector))
     return bool(validity([Context.read(table.schema, context).mask])[0])
 
@@ -200,6 +202,7 @@ def outliers(
         context: where to look; by default the whole table.
         detector: a detector or its name.
     """
+    check_table(table)
     full = Context.full(table.schema)
     mask = (full if context is None else Context.read(table.schema, context)).mask
     rule = get_detector(detector)

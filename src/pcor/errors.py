@@ -158,7 +158,7 @@ class NoAllotment(BudgetExceeded):
         )
 
 
-CHARGED = "This answer is charged like any other"
+CHARGED = "This answer is paid for like any other"
 
 NOTHING = (
     "there is no context in which the record is an outlier by this detector; try another detector "
@@ -190,7 +190,7 @@ class KeyConflict(PcorError):
 
 
 class LedgerError(PcorError):
-    """The ledger cannot be read or written. What it holds is whole."""
+    """The ledger cannot be read or written, or its books are damaged."""
 
     exit_code = 5
     kind = "ledger"

@@ -16,13 +16,13 @@ from pcor.certificate import Release
 from pcor.choosing import Chooser
 from pcor.context import Context
 from pcor.detectors import CountDetector, Detector
-from pcor.errors import NOTHING, NoValidContext, StartError, charged
+from pcor.errors import NOTHING, NoValidContext, ParameterError, StartError, charged
 from pcor.planning import Plan, plan
 from pcor.search import Direct, Explorer, Search
 from pcor.search.base import GraphSearch
 from pcor.selection import SystemChooser
 from pcor.soft import SoftOrder
-from pcor.table import Record, Table
+from pcor.table import Record, Table, check_table
 from pcor.utility import Overlap, Scorer, Utility
 from pcor.validity import Validity
 
@@ -80,6 +80,9 @@ def release(
         budget: what pays; refuses when it cannot.
         chooser: where random decisions come from; by default the operating system.
     """
+    check_table(table)
+    if budget is not None and not hasattr(budget, "spend"):
+        raise ParameterError("budget must be a pcor.Budget, such as pcor.Budget(1)")
     settled = plan(
         table.schema,
         epsilon,

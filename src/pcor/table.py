@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pcor.context import Space, mask_of, pack
 from pcor.distant import DistantView, Need, allowed_codes, check_present
-from pcor.errors import RecordError, SourceError, check_whole
+from pcor.errors import ParameterError, RecordError, SourceError, check_whole
 from pcor.schema import Schema
 from pcor.sources.columns import check_columns, read_columns
 from pcor.sources.encoding import Rows, encode
@@ -57,6 +57,15 @@ class Looking(Protocol):
     def need(self, value: float, low: float, high: float) -> Need:
         """Say which pairs of rows that lie elsewhere are needed to judge a value."""
         ...
+
+
+def check_table(table: object) -> None:
+    """Refuse what is no table yet, such as the name of its file."""
+    if not isinstance(table, Table):
+        raise ParameterError(
+            "table must be a pcor.Table; a file or a frame becomes one with its schema: "
+            "pcor.Table('claims.csv', 'claims.toml')"
+        )
 
 
 class Table:

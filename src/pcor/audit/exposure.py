@@ -28,7 +28,7 @@ from pcor.enumeration import ENUMERATION_LIMIT, Progress
 from pcor.errors import ParameterError, TooLarge
 from pcor.planning import plan
 from pcor.schema import Schema, Value
-from pcor.table import Table
+from pcor.table import Table, check_table
 
 # Under dp the ratio is computed while it takes no more scores than this; a proof bounds it anyway.
 _MOST_SCORES = 1 << 27
@@ -68,6 +68,7 @@ def exposure(
         **options: the options of ``pcor.release``: detector, search, utility, samples, start,
             accounting, selection, guarantee, delta, steepness.
     """
+    check_table(table)
     settled = plan(table.schema, epsilon, **options)
     given = None if insert is None else checked_metrics(insert, "insert")
     audited = Audited(table, record, settled, max(limit or 0, ENUMERATION_LIMIT))

@@ -113,6 +113,8 @@ def audit(
     plan(declared, epsilon, **settings)  # what can be refused without looking at rows
     tell_of_compiling()
     table = pcor.Table(file, declared)
+    for key in keys:
+        table.record(key)  # refuses all at once, before the first takes its time
     found: list[Exposure] = []
     matches: list[list[Match]] = []
     for key in keys:

@@ -113,7 +113,8 @@ def plan(
             "--steepness, or --guarantee ocdp."
         )
     if rows is not None:
-        say(f"\nTime: {expected or 'microseconds for each context; this detector is compiled'}.")
+        compiled = "microseconds for each context, however many rows; this detector is compiled"
+        say(f"\nTime: {expected or compiled}.")
 
 
 @guarded
@@ -254,6 +255,8 @@ def release(
     say(f"{released}\n")
     say(f"SQL: WHERE {released.context.where()}\n")
     say(f"What was done, and its cost:\n{released.explain()}\n")
+    if not released.private:
+        say("Nothing is promised, because of --seed. Drawn without it, this would be:")
     say(str(released.promise))
     if ledger is None and seed is None:
         tell(paying.NO_BOOKS)

@@ -120,7 +120,7 @@ def read_budget(connection: Connection, dataset: str) -> Account:
         raise ParameterError(
             f"the ledger has no budget for dataset {dataset!r}; its owner sets one first: "
             "`pcor ledger budget`, or set_budget in Python. If the budget has another name, give "
-            "it: dataset= (--dataset)"
+            "that"
         )
     return account
 

@@ -27,6 +27,10 @@ from pcor.errors import LedgerError, ParameterError
 # How long a writer waits for the others, in seconds.
 PATIENCE = 60
 
+NO_LEDGER = (
+    "the ledger's file is not a ledger (name another), or is damaged (restore it from a copy)"
+)
+
 AGAIN = (
     "Nothing was released. What was charged stays charged: the same request again, with the same "
     "key, goes on from there and pays once"
@@ -197,7 +201,8 @@ def _in_our_words() -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as error:
-        raise LedgerError(f"{_reason(error)}. {AGAIN}") from None
+        reason = _reason(error)
+        raise LedgerError(reason if reason is NO_LEDGER else f"{reason}. {AGAIN}") from None
 
 
 def _reason(error: SQLAlchemyError) -> str:
@@ -209,7 +214,7 @@ def _reason(error: SQLAlchemyError) -> str:
     if "database is locked" in said or state == "55P03":
         return "the ledger is busy: others have been writing to it for too long; try again"
     if "not a database" in said or "malformed" in said:
-        return "the ledger's file is not a ledger, or is damaged; restore it from a copy"
+        return NO_LEDGER
     if "readonly" in said or state in ("42501", "25006"):
         return "this user may not write to the ledger"
     if "unable to open" in said:

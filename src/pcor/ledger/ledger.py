@@ -60,7 +60,7 @@ from pcor.ledger.verifying import Verification, check_books
 from pcor.planning import plan
 from pcor.release import release
 from pcor.selection import SystemChooser
-from pcor.table import Table
+from pcor.table import Table, check_table
 from pcor.writing import write_whole
 
 
@@ -184,6 +184,7 @@ class Ledger:
             chooser: where random decisions come from; by default the operating system.
             **options: as for ``pcor.release``: detector, search, utility, guarantee, ...
         """
+        check_table(table)
         chooser = SystemChooser() if chooser is None else chooser
         settled = plan(table.schema, epsilon, **options)
         request = Request.of(

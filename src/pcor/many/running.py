@@ -38,7 +38,7 @@ from pcor.many.planning import ManyPlan, plan_many
 from pcor.many.results import Outcome, Results
 from pcor.parallel import cores
 from pcor.release import Purse, release
-from pcor.table import Record, Table
+from pcor.table import Record, Table, check_table
 
 # So many records share a pass over rows that lie elsewhere. Public, and the same for every table.
 ROUND = 64
@@ -87,6 +87,7 @@ def release_many(
         chooser: where random decisions come from; by default the operating system.
         **options: as for ``pcor.release``: detector, search, utility, guarantee, ...
     """
+    check_table(table)
     names = {"dataset": dataset, "analyst": analyst, "version": version}
     _check_payer(ledger, budget, names)
     planned = plan_many(table.schema, records, epsilon_each, **options)
