@@ -212,6 +212,13 @@ def test_records_come_by_flags_and_from_a_file_each_once(files: Files, tmp_path:
     assert said.splitlines().count(OWNER_ONLY) == 1
 
 
+def test_a_record_that_is_not_there_is_refused_before_the_first_audit(files: Files) -> None:
+    ran = files.audit("--record", OUTLIER, "--record", 9999, "--detector", GRUBBS)
+    assert ran.code == 2
+    assert "no record with key '9999'" in ran.err
+    assert "auditing record" not in ran.err
+
+
 def test_newcomers_can_be_left_out(files: Files) -> None:
     words = ("--record", OUTLIER, "--detector", GRUBBS, "--insert", "none")
     content = files.audit(*words, "--json").json
