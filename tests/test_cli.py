@@ -404,7 +404,9 @@ def test_an_epsilon_that_promises_hardly_anything_is_noted(files: Files) -> None
 def test_a_release_without_a_ledger_says_that_nobody_adds_it_up(files: Files) -> None:
     said = "on no books: this epsilon is not added up anywhere; --ledger keeps the sum\n"
     assert pcor_("release", *files.request, "--detector", GRUBBS).err == said
-    assert pcor_("release", *files.request, "--detector", GRUBBS, "--seed", 1).err == ""
+    seeded = pcor_("release", *files.request, "--detector", GRUBBS, "--seed", 1)
+    assert seeded.err == ""
+    assert "\nNothing is promised, because of --seed. Drawn without it" in seeded.out
 
 
 START = "job is cook; city is Oslo; any age"
