@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.page_world import NARROW, Site, Visit, browser, site, visit
 from tests.service_world import ABSENT, ANALYST, DATASET, OTHER, OUTLIER, SCHEMA
@@ -132,6 +132,20 @@ def test_the_same_question_again_is_free_and_says_so(visitor: Visit, where: Site
     visitor.page.get_by_role("link", name="See the answer").click()
     assert visitor.page.url == answer
     assert where.service.ledger.left(DATASET, OTHER) == left
+
+
+def test_a_plan_that_is_about_to_be_another_cannot_be_confirmed(visitor: Visit) -> None:
+    visitor.sign_in(OTHER)
+    visitor.go(f"/ask?dataset={DATASET}&record={ABSENT}&preset=large")
+    confirm = visitor.page.get_by_role("button", name="Confirm and spend")
+    expect(confirm).to_be_enabled()
+    held: list[Route] = []
+    visitor.page.route("**/ask?*", lambda route: held.append(route))
+    visitor.page.get_by_label("Medium", exact=False).check()
+    expect(confirm).to_be_disabled()
+    held.pop().continue_()
+    expect(confirm).to_have_text("Confirm and spend epsilon 0.1")
+    expect(confirm).to_be_enabled()
 
 
 def test_an_answer_that_there_is_no_group_is_told_in_words(visitor: Visit) -> None:
