@@ -175,13 +175,11 @@ def exact(number: object, what: str = "epsilon") -> Fraction:
     >>> exact(0.2), exact("1e-3"), exact("1/3")
     (Fraction(1, 5), Fraction(1, 1000), Fraction(1, 3))
     """
-    text = ""
+    # One reader for all spellings. It bounds the exponent: 1e999999999 is a trap, not a number.
+    text = "" if isinstance(number, bool | Fraction) else str(number).strip()
+    fraction = Fraction(text) if _NUMBER.fullmatch(text) else Fraction(0)
     if isinstance(number, Fraction):
         fraction = Fraction(number)  # an Amount would write itself otherwise into a ledger
-    else:
-        # One reader for all spellings. It bounds the exponent: 1e999999999 is a trap, not a number.
-        text = str(number).strip() if not isinstance(number, bool) else ""
-        fraction = Fraction(text) if _NUMBER.fullmatch(text) else Fraction(0)
     if fraction <= 0:
         pointed = text.replace(",", ".")
         # A point in the place of a comma makes a number of it: that was meant.

@@ -158,8 +158,6 @@ class NoAllotment(BudgetExceeded):
         )
 
 
-CHARGED = "This answer is paid for like any other"
-
 NOTHING = (
     "there is no context in which the record is an outlier by this detector; try another detector "
     "or other settings"
@@ -173,14 +171,9 @@ class NoValidContext(PcorError):
     kind = "no_valid_context"
 
 
-@contextmanager
-def charged() -> Iterator[None]:
-    """Let what goes wrong after the charge say that it is paid for: it is an answer too."""
-    try:
-        yield
-    except PcorError as error:
-        error.args = (f"{error}. {CHARGED}",)
-        raise
+def paid_words(error: PcorError) -> str:
+    """Return what an error says that came after the charge: it is an answer too."""
+    return f"{error}. This answer is paid for like any other"
 
 
 class KeyConflict(PcorError):

@@ -7,7 +7,6 @@ and the context drawn. Guarantee: ``Promise``; proofs in docs/proofs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from fractions import Fraction
 from typing import Protocol
 
@@ -16,7 +15,14 @@ from pcor.certificate import Release
 from pcor.choosing import Chooser
 from pcor.context import Context
 from pcor.detectors import CountDetector, Detector
-from pcor.errors import NOTHING, NoValidContext, ParameterError, StartError, charged
+from pcor.errors import (
+    NOTHING,
+    NoValidContext,
+    ParameterError,
+    PcorError,
+    StartError,
+    paid_words,
+)
 from pcor.planning import Plan, plan
 from pcor.search import Direct, Explorer, Search
 from pcor.search.base import GraphSearch
@@ -103,9 +109,13 @@ def release(
         budget.spend(settled.bill.epsilon, settled.bill.delta)
     # After the charge: whether a record is in a context tells its values, and whoever may name any
     # record could read them off the refusals.
-    with nullcontext() if budget is None else charged():
+    try:
         check_start(settled.search, queried)
         mask = draw(settled, Validity(table, queried, settled.detector), chooser)
+    except PcorError as error:
+        if budget is not None:
+            error.args = (paid_words(error),)
+        raise
     return Release(
         queried.key,
         Context.from_mask(table.schema, mask),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pcor import Ledger, Schema, plan
-from pcor.errors import CHARGED, NOTHING, BudgetExceeded, NoValidContext
+from pcor.errors import NOTHING, BudgetExceeded, NoValidContext
 from pcor.ledger import tables
 from pcor.ledger.amounts import LARGEST_DENOMINATOR, PLACES
 from pcor.ledger.entries import KINDS, START, Entry
@@ -123,7 +123,7 @@ def _examples() -> dict[str, Entry]:
             ledger.set_budget("claims", "1")
             ledger.allot("claims", "ada", "0.5")
             claim = ledger.charge(_request("0.2"))
-            ledger.store(claim, NoValidContext(f"{NOTHING}. {CHARGED}"))
+            ledger.store(claim, NoValidContext(NOTHING))
             with suppress(BudgetExceeded):
                 ledger.charge(_request("0.4"))
             return {entry.kind: entry for entry in ledger.entries()}

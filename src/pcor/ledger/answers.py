@@ -11,20 +11,23 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pcor.certificate import Release
-from pcor.errors import PcorError
+from pcor.errors import PcorError, paid_words
 from pcor.planning import Plan
 
 ERROR_FORMAT = "pcor-error/1"
 
 
-def write_answer(outcome: Release | PcorError) -> dict[str, Any]:
-    """Return what is stored: the certificate, or the error in its own public words."""
+def write_answer(outcome: Release | PcorError, *, paid: bool = False) -> dict[str, Any]:
+    """Return what is stored: the certificate, or the error in its own public words.
+
+    An error that somebody has paid for says so.
+    """
     if isinstance(outcome, Release):
         return outcome.to_dict()
     return {
         "format": ERROR_FORMAT,
         "kind": outcome.kind,
-        "error": str(outcome),
+        "error": paid_words(outcome) if paid else str(outcome),
         "exit_code": outcome.exit_code,
     }
 

@@ -28,7 +28,6 @@ from pcor.errors import (
     LedgerError,
     ParameterError,
     PcorError,
-    charged,
     check_whole,
 )
 from pcor.ledger.accounts import (
@@ -205,8 +204,7 @@ class Ledger:
         with self.drawing(claim):
             outcome: Release | PcorError
             try:
-                with charged():
-                    outcome = release(table, record, epsilon, chooser=chooser, **options)
+                outcome = release(table, record, epsilon, chooser=chooser, **options)
             except PcorError as error:
                 outcome = error
             answer = self.store(claim, outcome)
@@ -249,7 +247,7 @@ class Ledger:
         """
         with self.database.writing() as connection:
             head = lock_head(connection)
-            return store_answer(connection, head, claim, write_answer(outcome))
+            return store_answer(connection, head, claim, write_answer(outcome, paid=True))
 
     @contextmanager
     def drawing(self, claim: Claim) -> Iterator[None]:

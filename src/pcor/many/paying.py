@@ -65,4 +65,4 @@ class Pocket:
     def store(self, claim: Claim, outcome: Release | PcorError) -> Answer:
         """Return the answer; the results file stores it."""
         del claim
-        return write_answer(outcome)
+        return write_answer(outcome, paid=self._budget is not None)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,6 @@ from pcor.errors import (
     RecordError,
     StillRunning,
     TooLarge,
-    charged,
     check_whole,
 )
 from pcor.ledger import OWNER, Claim, Ledger, Request, read_answer
@@ -99,12 +98,9 @@ def release_many(
     # Seeded draws repeat only if they are made one after the other.
     drawers = Drawers[Outcome](_workers(workers) if private else 1)
 
-    paid = nullcontext if ledger is None and budget is None else charged
-
     def draw(rows: Table, record: int | str) -> Outcome:
         try:
-            with paid():
-                return release(rows, record, epsilon_each, chooser=chooser, **options)
+            return release(rows, record, epsilon_each, chooser=chooser, **options)
         except PcorError as error:
             return error
 

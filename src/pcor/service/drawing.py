@@ -16,13 +16,11 @@ from queue import SimpleQueue
 
 from pcor.certificate import Release
 from pcor.errors import (
-    CHARGED,
     LedgerError,
     NoValidContext,
     PcorError,
     RecordError,
     StillRunning,
-    charged,
 )
 from pcor.ledger import Claim, Ledger
 from pcor.ledger.leases import forget_lease
@@ -44,10 +42,7 @@ SWEPT = 1000
 AGAIN = (0.2, 1.0, 3.0)
 
 # Said of a record that is an outlier nowhere, and of one that is not in the table.
-NONE = (
-    "no context was found in which the record is an outlier by the detector of this dataset. "
-    f"{CHARGED}"
-)
+NONE = "no context was found in which the record is an outlier by the detector of this dataset"
 
 Step = Callable[[str], None]
 
@@ -196,8 +191,7 @@ class Drawer:
         registration = self._registration(job)
         table = self._tables.get(registration.source, registration.mark, registration.schema)
         try:
-            with charged():
-                return release(table, job.record, job.request.epsilon, **registration.options)
+            return release(table, job.record, job.request.epsilon, **registration.options)
         except (RecordError, NoValidContext):
             # The same words for both, whatever the search says: who is in the table is private.
             return NoValidContext(NONE)
