@@ -2,13 +2,14 @@
 
 It is the system's own (``initdb`` and ``pg_ctl`` on the path or under /usr/lib/postgresql). Where
 there is none, the tests that need it are skipped and say so. The server refuses to run as root, so
-root runs it as the system's user ``postgres``.
+root runs it as somebody else: as ``postgres``, as ``nobody``, or as whoever can.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+import pwd
 import shutil
 import subprocess
 import tempfile
@@ -16,6 +17,7 @@ from contextlib import suppress
 from functools import cache
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -27,11 +29,15 @@ _numbers = count()
 class Server:
     """A PostgreSQL server of our own, with as many empty places as are asked for."""
 
-    def __init__(self, programs: Path, folder: Path, user: str | None) -> None:
+    def __init__(self, programs: Path, folder: Path, user: pwd.struct_passwd | None) -> None:
         self._programs, self._folder, self._user = programs, folder, user
         self._data = folder / "data"
-        # Every byte written is still there when the server is stopped; only power cuts differ.
-        self._run("initdb", "-D", str(self._data), "-A", "trust", "-U", "pcor", "-E", "UTF8", "-N")
+        if user is not None:
+            os.chown(folder, user.pw_uid, user.pw_gid)
+        # Every byte written is still there when the server is stopped; only power cuts differ. The
+        # locale is one that every machine has.
+        words = ("-A", "trust", "-U", "pcor", "-E", "UTF8", "--no-locale", "-N")
+        self._run("initdb", "-D", str(self._data), *words)
         self.start()
 
     def start(self) -> None:
@@ -57,22 +63,29 @@ class Server:
 
     def remove(self) -> None:
         """Stop the server and remove its folder."""
-        with suppress(subprocess.CalledProcessError):  # a test may have stopped it
+        with suppress(OSError):  # a test may have stopped it
             self.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _run(self, program: str, *words: str) -> None:
-        command = [str(self._programs / program), *words]
-        if self._user is not None:
-            command = ["runuser", "-u", self._user, "--", *command]
-        subprocess.run(  # noqa: S603 (our own words)
-            command,
-            check=True,
-            cwd=self._folder,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            stdin=subprocess.DEVNULL,
+        user = self._user
+        become: dict[str, Any] = (
+            {} if user is None else {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
         )
+        # Into a file, not a pipe: the server keeps it open for as long as it runs.
+        with tempfile.TemporaryFile("w+") as said:
+            done = subprocess.run(  # noqa: S603 (our own words)
+                [str(self._programs / program), *words],
+                check=False,
+                cwd=self._folder,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                stdin=subprocess.DEVNULL,
+                **become,
+            )
+            if done.returncode != 0:
+                said.seek(0)
+                raise OSError(f"{program}: {' '.join(said.read().split())}")
 
 
 def _programs() -> Path | None:
@@ -82,23 +95,36 @@ def _programs() -> Path | None:
     return next((place for place in places if (place / "initdb").exists()), None)
 
 
-@cache
-def _server() -> Server | str:
-    """Start the server, or return why there is none."""
+def _users() -> list[pwd.struct_passwd | None]:
+    """Return who could run the server: root must not, anybody else does it as themselves."""
+    if os.geteuid() != 0:
+        return [None]
+    others = (user for user in pwd.getpwall() if user.pw_uid != 0)
+    return [*sorted(others, key=lambda user: user.pw_name not in ("postgres", "nobody"))]
+
+
+def start_server() -> Server | str:
+    """Start a server, or return why there is none."""
     programs = _programs()
     if programs is None:
         return "needs PostgreSQL (initdb and pg_ctl), which is not installed here"
-    user = "postgres" if os.geteuid() == 0 else None
-    folder = Path(tempfile.mkdtemp(prefix="pcor-postgres-"))
-    try:
-        if user is not None:
-            shutil.chown(folder, user)
-        server = Server(programs, folder, user)
-    except (subprocess.CalledProcessError, OSError, LookupError):
-        shutil.rmtree(folder, ignore_errors=True)
-        return "needs PostgreSQL, which is installed here but does not start"
-    owner = os.getpid()
-    atexit.register(lambda: server.remove() if os.getpid() == owner else None)
+    why = "there is nobody but root to run it"
+    for user in _users():
+        folder = Path(tempfile.mkdtemp(prefix="pcor-postgres-"))
+        try:
+            return Server(programs, folder, user)
+        except OSError as error:
+            why = str(error)
+            shutil.rmtree(folder, ignore_errors=True)
+    return f"needs PostgreSQL, which is installed here but does not start ({why})"
+
+
+@cache
+def _server() -> Server | str:
+    server = start_server()
+    if isinstance(server, Server):
+        owner = os.getpid()
+        atexit.register(lambda: server.remove() if os.getpid() == owner else None)
     return server
 
 
