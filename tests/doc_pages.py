@@ -267,7 +267,6 @@ class Shell:
         self.variables = os.environ | {
             "PATH": programs + os.pathsep + os.environ.get("PATH", ""),
             "COLUMNS": "200",
-            "PYTHONUNBUFFERED": "1",
             "no_proxy": "127.0.0.1,localhost",
             "LC_ALL": "C.UTF-8",
         }

@@ -1408,17 +1408,81 @@ def test_the_installed_program_exits_with_4_where_there_is_no_valid_context(file
     assert ran.err.startswith("pcor: there is no context")
 
 
-def test_a_reader_that_goes_away_is_no_error(files: Files) -> None:
-    """Like ``pcor contexts ... | true``."""
-    command = [PROGRAM, "contexts", *files.table_and_schema, "--record", OUTLIER]
+# What one machine's environment happens to hold cannot hide here how the program ends.
+BUFFERED = {"PATH": os.environ["PATH"]}
+ENVIRONMENTS = pytest.mark.parametrize(
+    "environment", [BUFFERED, BUFFERED | {"PYTHONUNBUFFERED": "1"}], ids=["buffered", "unbuffered"]
+)
+
+
+def unread(*words: object, environment: dict[str, str]) -> Ran:
+    """Run the program for somebody who reads nothing of its result, as ``pcor ... | true`` does."""
     reading, writing = os.pipe()
     os.close(reading)
     with subprocess.Popen(  # noqa: S603 (our own program)
-        [str(word) for word in command], stdout=writing, stderr=subprocess.PIPE, text=True
+        [str(PROGRAM), *(str(word) for word in words)],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
     ) as running:
         os.close(writing)
-        _, err = running.communicate(timeout=60)
-    assert err == ""
+        _, err = running.communicate()
+    return Ran(running.returncode, "", err)
+
+
+@ENVIRONMENTS
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("contexts", "--record", OUTLIER),
+        ("plan", "--record", OUTLIER, "--epsilon", 1),
+        ("explain", "usage"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_reader_that_goes_away_is_no_error(
+    files: Files, words: tuple[object, ...], environment: dict[str, str]
+) -> None:
+    command, *more = words
+    table = () if command == "explain" else files.table_and_schema
+    ran = unread(command, *table, *more, environment=environment)
+    assert (ran.code, ran.err) == (0, "")
+
+
+@ENVIRONMENTS
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["plan", "--help"]], ids=str)
+def test_a_page_of_help_that_nobody_reads_is_no_error(
+    words: list[str], environment: dict[str, str]
+) -> None:
+    assert unread(*words, environment=environment).err == ""
+
+
+@ENVIRONMENTS
+def test_a_refusal_that_nobody_reads_is_still_a_refusal(
+    files: Files, environment: dict[str, str]
+) -> None:
+    refused = unread("release", *files.request, "--record", 3, "--json", environment=environment)
+    assert refused.code == 4
+    assert refused.err.startswith("pcor: there is no context")
+    misspelt = unread("plan", "--nonsense", "--json", environment=environment)
+    assert misspelt.code == 2
+    assert misspelt.err.endswith("\n(more: pcor explain usage)\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, where no byte fits")
+def test_a_result_that_cannot_be_written_is_said_in_a_sentence() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(  # noqa: S603 (our own program)
+            [str(PROGRAM), "--version"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=BUFFERED,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "pcor: the result cannot be written: No space left on device\n"
 
 
 # Says when the enumeration is under way, so that the interrupt cannot come too early.

@@ -102,7 +102,7 @@ def test_the_demo_serves_and_stops_when_told(workers: str, tmp_path: Path) -> No
         ],
         stdout=subprocess.PIPE,
         text=True,
-        env=os.environ | {"TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"},
+        env={"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path)},
     )
     assert process.stdout is not None
     try:

@@ -6,8 +6,10 @@ shows its own help or completes its own options: ``pcor --help`` needs none of t
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
@@ -111,20 +113,39 @@ class Commands(TyperGroup):
             if not hasattr(error, "show") or not hasattr(error, "format_message"):
                 raise
             _refuse(error, as_json="--json" in words)
+        finally:
+            _flush()
         sys.exit(done)
 
 
 def _refuse(error: Any, *, as_json: bool) -> NoReturn:
     """Say what typer says of a misspelt line, and where there is more about it."""
-    error.show()
-    sentence = error.format_message()
-    if not sentence.startswith("Usage:"):  # else a bare command, which shows its help
-        print("(more: pcor explain usage)", file=sys.stderr)
-    if as_json:
-        from pcor.cli.output import say_json
+    with suppress(BrokenPipeError):  # where nobody reads it, the exit code still says it
+        error.show()
+        sentence = error.format_message()
+        if not sentence.startswith("Usage:"):  # else a bare command, which shows its help
+            print("(more: pcor explain usage)", file=sys.stderr)
+        if as_json:
+            from pcor.cli.output import say_json
 
-        say_json({"ok": False, "error": sentence, "kind": "usage"})
+            say_json({"ok": False, "error": sentence, "kind": "usage"})
     sys.exit(2)
+
+
+def _flush() -> None:
+    """Write what print still holds back. A reader who went away (pcor ... | head) is no error.
+
+    Python itself would write it when it ends, where all it can do with a failure is to print it.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if stream is None:  # closed by whoever started the program
+            continue
+        try:
+            stream.flush()
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            if not isinstance(error, BrokenPipeError):
+                sys.exit(f"pcor: the result cannot be written: {error.strerror}")
 
 
 app = typer.Typer(

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -29,7 +29,8 @@ def say(text: str) -> None:
 
 def tell(text: str) -> None:
     """Print a message that is not part of the result."""
-    print(text, file=sys.stderr)
+    with suppress(BrokenPipeError):  # who does not read it may still read the result
+        print(text, file=sys.stderr)
 
 
 def say_json(content: dict[str, Any]) -> None:
@@ -59,7 +60,6 @@ def guarded(command: Command) -> Command:
             raise
         except BrokenPipeError:
             # The reader went away (pcor ... | head): not an error, and nothing left to say.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
         except Exception as error:
             if os.environ.get("PCOR_DEBUG"):
@@ -74,8 +74,9 @@ def guarded(command: Command) -> Command:
 
 
 def _fail(sentence: str, kind: str, code: int, *, as_json: bool) -> None:
-    if as_json:
-        say_json({"ok": False, "error": sentence, "kind": kind})
+    with suppress(BrokenPipeError):  # where nobody reads it, the exit code still says it
+        if as_json:
+            say_json({"ok": False, "error": sentence, "kind": kind})
     tell(f"pcor: {sentence}\n(more: pcor explain {kind})")
     raise typer.Exit(code) from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -111,6 +112,7 @@ def serve(
             say(f"  owner    {keys.owner}")
             say(f"  analyst  {keys.analyst}")
             say(f"The API is described at {where}/openapi.json. Ctrl+C ends it.")
+            sys.stdout.flush()  # into a pipe, Python would hold it back until the service ends
             running.serve(chosen, host=host, port=port, workers=workers)
         return
     if database is None or data is None:
