@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
+TESTS ?=
 
 .PHONY: help demo test lint types docs reference package bench clean
 
@@ -37,7 +38,7 @@ demo: $(VENV)/core
 
 test: lint types
 	@echo "== tests on $(JOBS) cores (a few minutes; tests that need a missing part say so)"
-	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup
+	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(TESTS)
 
 lint: $(VENV)/ready
 	@echo "== lint"
