@@ -108,6 +108,12 @@ def test_the_kind_follows_from_the_declared_values(
     assert Schema.from_file(written(tmp_path, CLAIMS)).attribute(attribute).kind == kind
 
 
+def test_a_schema_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    marked = tmp_path / "marked.toml"
+    marked.write_text(CLAIMS, encoding="utf-8-sig")
+    assert Schema.from_file(marked) == Schema.from_file(written(tmp_path, CLAIMS))
+
+
 def test_the_dataset_table_may_be_left_out() -> None:
     schema = Schema.from_dict({"metric": {"column": "pay"}, "attributes": {"a": {"values": ["b"]}}})
     assert (schema.name, schema.id, schema.metric.missing) == ("dataset", None, "error")
@@ -420,6 +426,22 @@ GOOD: dict[str, Any] = {"metric": {"column": "pay"}, "attributes": {"city": {"va
 )
 def test_a_bad_schema_is_refused_with_its_reason(declared: dict[str, Any], sentence: str) -> None:
     assert sentence in refusal(declared)
+
+
+@pytest.mark.parametrize("kind", [set, frozenset])
+def test_a_set_is_no_domain_because_its_order_is_an_accident(kind: type[Any]) -> None:
+    declared = kind(["Ottawa", "Rome"])
+    refused = r"attribute 'x': .* a set .* order .* list"
+    with pytest.raises(SchemaError, match=refused):
+        one(declared)
+    with pytest.raises(SchemaError, match=refused):
+        Attribute("x", declared)
+    with pytest.raises(SchemaError, match=refused):
+        Attribute("x", ("a", "b"), shares=kind([0.25, 0.75]))
+
+
+def test_the_keys_of_a_dictionary_are_a_domain_in_their_order() -> None:
+    assert one({"Rome": 1, "Ottawa": 2}.keys()).values == ("Rome", "Ottawa")
 
 
 def test_attributes_without_names_are_refused() -> None:

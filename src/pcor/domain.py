@@ -72,6 +72,8 @@ class Attribute:
 
     def __post_init__(self) -> None:
         check_name("an attribute", self.name)
+        for given in (self.values, self.edges, self.shares):
+            check_order(self.name, given)
         if self.edges is not None:
             if self.values:
                 raise SchemaError(f"attribute {self.name!r}: give values or edges, not both")
@@ -185,6 +187,15 @@ def check_name(what: str, name: object) -> None:
     """Refuse a name that is not a text, or empty."""
     if not isinstance(name, str) or not name:
         raise SchemaError(f"{what} must be named by a text that is not empty")
+
+
+def check_order(name: str, given: object) -> None:
+    """Refuse a set: the order of a domain counts, and that of a set changes from run to run."""
+    if isinstance(given, set | frozenset):
+        raise SchemaError(
+            f"attribute {name!r}: its domain is a set of values, whose order changes from one run "
+            "of Python to the next, and with it the schema's fingerprint; give a list"
+        )
 
 
 def _kind(values: Sequence[Value]) -> str:

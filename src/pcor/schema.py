@@ -36,7 +36,16 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from pcor.domain import MISSING, OUTSIDE, Attribute, Metric, Value, check_name, find_code
+from pcor.domain import (
+    MISSING,
+    OUTSIDE,
+    Attribute,
+    Metric,
+    Value,
+    check_name,
+    check_order,
+    find_code,
+)
 from pcor.errors import ContextError, SchemaError, did_you_mean
 
 # A schema is declared with these, so they are found here too.
@@ -64,8 +73,9 @@ class Schema:
 
     Args:
         metric: the metric column, or a mapping or ``Metric`` that also says what missing does.
-        attributes: name -> the domain as a sequence, or a mapping with the keys of a schema file
-            (``values`` or ``edges``, ``outside``, ``other``, ``shares``).
+        attributes: name -> the domain as a sequence (a set has no order to keep, and is refused),
+            or a mapping with the keys of a schema file (``values`` or ``edges``, ``outside``,
+            ``other``, ``shares``).
         id: the column that names a record; without it a record is its 0-based row number.
         name: the name of the dataset, printed on certificates.
 
@@ -217,7 +227,8 @@ class Schema:
                 that ``pcor schema init`` marked REVIEW. For the owner's eyes, never for a release.
         """
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            # Some editors begin a file with a byte order mark.
+            text = Path(path).read_text(encoding="utf-8-sig")
             declared = tomllib.loads(text)
         except FileNotFoundError:
             raise SchemaError(
@@ -276,6 +287,7 @@ def _attribute(name: str, declared: Any) -> Attribute:
     if not isinstance(declared, Mapping):
         if isinstance(declared, str) or not isinstance(declared, Iterable):
             raise SchemaError(f"attribute {name!r}: the domain must be a list of values")
+        check_order(name, declared)
         return Attribute(name, tuple(declared))
     _check_keys(f"[attributes.{name}]", declared, _KEYS)
     edges, shares = declared.get("edges"), declared.get("shares")
