@@ -871,7 +871,7 @@ BAD = [
         "not CSV",
         release(table=at("x.csv", b"key,job,city,age,pay\nZZ-CANARY,too,few\n")),
         "source",
-        "x.csv ... cannot be read as CSV",
+        "x.csv ... cannot be read as CSV ... the header has 5 cells, line 2 has 3",
     ),
     Bad(
         "not text",
@@ -890,6 +890,12 @@ BAD = [
         release(table=renamed),
         "source",
         "no column 'city' ... did you mean 'ctiy'?",
+    ),
+    Bad(
+        "a header in capitals",
+        release(table=at("x.csv", b"KEY,JOB,CITY,AGE,PAY\n1,cook,Rome,3,4\n")),
+        "source",
+        "no column 'pay' ... it has: KEY, JOB, CITY, AGE, PAY; did you mean 'PAY'?",
     ),
     Bad(
         "no header",

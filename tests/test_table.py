@@ -650,6 +650,28 @@ def test_garbage_is_not_csv(tmp_path: Path, content: bytes) -> None:
         Table(tmp_path / "rows.csv", PAY)
 
 
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("1,CEO,1\n2,CEO\n", "line 3 has 2"),
+        ('1,"C\nE\nO",1\n\n2,CEO,1,1\n3,CEO\n', "line 6 has 4, line 7 has 2"),
+    ],
+)
+def test_the_owner_is_told_which_lines_are_ragged(tmp_path: Path, rows: str, said: str) -> None:
+    with pytest.raises(SourceError, match="as many cells in each row as names") as refused:
+        from_text(tmp_path, f"key,job,pay\n{rows}")
+    assert "line" not in str(refused.value)
+    assert refused.value.__notes__ == [f"the header has 3 cells, {said}"]
+
+
+def test_a_header_in_another_case_is_told_apart_from_none() -> None:
+    for frame in ({"KEY": [1], "JOB": ["CEO"], "PAY": [1.0]}, {"Pay ": [1.0], " JOB": ["CEO"]}):
+        with pytest.raises(SourceError, match="has no column 'pay'") as refused:
+            Table(pa.table(frame), PAY)
+        near = next(name for name in frame if "pay" in name.lower())
+        assert refused.value.__notes__[0].endswith(f"did you mean {near!r}?")
+
+
 @pytest.mark.parametrize(("mark", "name"), [(";", "semicolons"), ("\t", "tabs"), ("|", "bars")])
 def test_a_csv_file_with_another_separator_is_told_so(tmp_path: Path, mark: str, name: str) -> None:
     for row in ("1,CEO,1", "1,CEO,1.5"):

@@ -7,7 +7,7 @@ quote cells, so they are replaced, not passed on.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from pcor.errors import SourceError, did_you_mean
-from pcor.sources.csv_hints import encoding_hint, separator_hint
+from pcor.sources.csv_hints import encoding_hint, ragged_lines, separator_hint
 
 SUFFIXES = (".csv", ".parquet", ".pq")
 _SHOWN = 30  # columns that an owner is shown
@@ -105,18 +105,24 @@ def _reading(path: Path) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError):
-        kind = "CSV" if path.suffix.lower() == ".csv" else "Parquet"
-        hint = _csv_trouble(path) if kind == "CSV" else "it is damaged, or something else"
-        raise SourceError(f"the file {str(path)!r} cannot be read as {kind}: {hint}") from None
+        if path.suffix.lower() == ".csv":
+            raise _csv_trouble(path) from None
+        raise SourceError(
+            f"the file {str(path)!r} cannot be read as Parquet: it is damaged, or something else"
+        ) from None
 
 
-def _csv_trouble(path: Path) -> str:
+def _csv_trouble(path: Path) -> SourceError:
     """Return what is probably wrong with a CSV file that a reader gave up on."""
+    hint = ragged = ""
+    with suppress(OSError):
+        hint = encoding_hint(path) or separator_hint(path)
+        ragged = "" if hint else ragged_lines(path)
     usual = "it must be UTF-8 text, separated by commas, with as many cells in each row as names"
-    try:
-        return encoding_hint(path) or separator_hint(path) or usual
-    except OSError:
-        return usual
+    trouble = SourceError(f"the file {str(path)!r} cannot be read as CSV: {hint or usual}")
+    if ragged:  # where the odd rows stand is not public: a note is for the owner alone
+        trouble.add_note(ragged)
+    return trouble
 
 
 def check_separator(path: Path, names: Sequence[str], wanted: Sequence[str]) -> None:
@@ -151,7 +157,7 @@ def _read_file(path: Path, columns: list[str]) -> pa.Table:
 
 def check_columns(where: str, names: Sequence[str], wanted: Sequence[str]) -> None:
     """Refuse a table without a declared column, with the nearest that it has."""
-    if not set(names) & set(wanted):
+    if not _folded(names) & _folded(wanted):
         # The first line may be a row and not a header, so its words are not repeated.
         raise SourceError(
             f"{where} has none of the declared columns; is its first line a header? It needs a "
@@ -167,6 +173,11 @@ def check_columns(where: str, names: Sequence[str], wanted: Sequence[str]) -> No
             raise missing
         if list(names).count(column) > 1:
             raise SourceError(f"{where} has more than one column {column!r}; rename one of them")
+
+
+def _folded(names: Sequence[str]) -> set[str]:
+    """Return names as they are alike to a person: whatever their case, and blanks around them."""
+    return {name.strip().casefold() for name in names}
 
 
 def _listed(names: Sequence[str]) -> str:

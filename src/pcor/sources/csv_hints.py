@@ -1,11 +1,13 @@
-"""Say why a file that is called CSV is not one that can be read: its separator or its encoding.
+"""Say why a file that is called CSV is not one that can be read: separator, encoding, cells.
 
-Private: the file. What is said names the file and the way it is written, never a word in it.
+Private: the file. What is said names the file and the way it is written, never a word in it; which
+lines are ragged is for the owner alone.
 """
 
 from __future__ import annotations
 
 import codecs
+import csv
 from pathlib import Path
 
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -14,6 +16,8 @@ SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _MOST = 1 << 26
 _BLOCK = 1 << 20
 _HEADER = 1 << 16
+
+_SHOWN = 5  # ragged lines that an owner is shown
 
 
 def encoding_hint(path: Path) -> str:
@@ -51,3 +55,22 @@ def separator_hint(path: Path) -> str:
         f"it seems to be separated by {SEPARATORS[mark]}; save it separated by commas, with a "
         "point in decimal numbers, or in Python read it with your own reader and give the frame"
     )
+
+
+def ragged_lines(path: Path) -> str:
+    """Return the first lines with another number of cells than the header; nothing if none has."""
+    found: list[str] = []
+    try:
+        with path.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
+            reader = csv.reader(stream)
+            names = len(next(reader, ()))
+            first = reader.line_num + 1  # of the next row: a quoted cell may hold line breaks
+            for row in reader:
+                if row and len(row) != names:
+                    found.append(f"line {first} has {len(row)}")
+                if len(found) == _SHOWN:
+                    break
+                first = reader.line_num + 1
+    except csv.Error:  # such as a quote that is never closed
+        pass
+    return f"the header has {names} cells, {', '.join(found)}" if found else ""
