@@ -113,6 +113,17 @@ def test_a_single_value_needs_no_list() -> None:
     assert Context(SCHEMA, {"job": "CEO", "city": "Rome"}).bits == "1001"
 
 
+@pytest.mark.parametrize("text", ["job is CEO", '{"job": ["CEO"]}', "job is CEO;"])
+def test_an_attribute_that_is_not_named_may_have_any_value(text: str) -> None:
+    whole = Context(SCHEMA, {"job": ["CEO"], "city": ["Ottawa", "Rome"]})
+    assert Context.parse(SCHEMA, text) == whole
+    assert Context(SCHEMA, {"job": ["CEO"]}) == whole
+
+
+def test_a_context_that_names_nothing_has_every_value() -> None:
+    assert Context(SCHEMA, {}) == Context.parse(SCHEMA, "{}") == Context.full(SCHEMA)
+
+
 def test_a_sentence_may_use_any_case_for_its_own_words() -> None:
     assert Context.parse(SCHEMA, "job IS CEO OR Lawyer; ANY city").bits == "1111"
 
@@ -302,15 +313,20 @@ def test_a_context_covers_the_rows_whose_values_it_has(row: dict[str, Any], expe
     assert Context.from_bits(SCHEMA, "1001").covers(row) is expected
 
 
+@pytest.mark.parametrize("row", [{}, {"job": "CEO"}, {"city": "Rome"}])
+def test_a_row_has_a_value_of_every_attribute(row: dict[str, Any]) -> None:
+    with pytest.raises(ContextError, match="a row has one value of every attribute"):
+        Context.full(SCHEMA).covers(row)
+
+
 # -- what is refused ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"job": ["CEO"]}, "no value of attribute 'city'"),
         ({"job": ["CEO"], "city": []}, "no value of attribute 'city'"),
-        ({}, "no value of attribute 'job'"),
+        ({"city": []}, "no value of attribute 'city'"),
         ({"jbo": ["CEO"]}, "no attribute 'jbo'; did you mean 'job'.*attributes: job, city"),
         ({"job": ["Lawer"]}, "attribute 'job' has no value 'Lawer'; did you mean 'Lawyer'"),
         ({"job": ["CEO"], "city": None}, "attribute 'city' has no value None"),
@@ -327,8 +343,7 @@ def test_a_context_the_schema_does_not_allow_is_refused(
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "no value of attribute 'job'"),
-        ("job is CEO", "no value of attribute 'city'"),
+        ("", "a context reads like 'job is CEO or Lawyer; any city'"),
         ("job is CEO; any town", "no attribute 'town'"),
         ("job is CEO; city is Roma", "attribute 'city' has no value 'Roma'; did you mean 'Rome'"),
         ("job is CEO; city is", "attribute 'city' has no value ''"),
@@ -339,7 +354,7 @@ def test_a_context_the_schema_does_not_allow_is_refused(
         ("101", "bits must be 4 zeros and ones"),
         ("<10101>", "bits must be 4 zeros and ones"),
         ("1100", "no value of attribute 'city'"),
-        ('{"job": ["CEO"]}', "no value of attribute 'city'"),
+        ('{"job": ["CEO"], "city": []}', "no value of attribute 'city'"),
         ('{"job": ["CEO"], "city": null}', "attribute 'city' has no value None"),
         ('{"job": ["CEO"', "the context is not well-formed JSON"),
     ],

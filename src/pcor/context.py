@@ -27,7 +27,8 @@ class Context:
 
     Args:
         schema: what the values mean.
-        values: attribute -> the values it may take. Every attribute of the schema must be there.
+        values: attribute -> the values it may take, at least one. An attribute that is not named
+            may have any of its values.
 
     >>> schema = Schema(metric="salary", attributes={"job": ["CEO", "Lawyer"], "city": ["Ottawa"]})
     >>> context = Context(schema, {"job": ["CEO"], "city": ["Ottawa"]})
@@ -49,6 +50,9 @@ class Context:
                 chosen = [chosen]
             for value in chosen:
                 mask |= 1 << (offset + attribute.code(value))
+        for attribute, own in zip(schema.attributes, schema.attribute_masks, strict=True):
+            if attribute.name not in values:
+                mask |= own
         self._set(schema, mask)
 
     def _set(self, schema: Schema, mask: int) -> None:
@@ -60,7 +64,7 @@ class Context:
             if not mask & own:
                 raise ContextError(
                     f"the context has no value of attribute {attribute.name!r}; every attribute "
-                    f"needs at least one (write 'any {attribute.name}' for all)"
+                    f"needs at least one (leave it out, or write 'any {attribute.name}', for all)"
                 )
         object.__setattr__(self, "schema", schema)
         object.__setattr__(self, "mask", mask)
@@ -100,9 +104,13 @@ class Context:
     def parse(cls, schema: Schema, text: str) -> Context:
         """Read a context from any of its printed forms: sentence, JSON object, or bits.
 
+        An attribute that a sentence or an object leaves out may have any of its values.
+
         >>> schema = Schema(metric="pay", attributes={"job": ["CEO", "Lawyer"], "city": ["Rome"]})
         >>> Context.parse(schema, "job is CEO or Lawyer; any city").bits
         '111'
+        >>> str(Context.parse(schema, "job is CEO"))
+        'job is CEO; any city'
         """
         text = text.strip()
         if re.fullmatch(r"<?[01]+>?", text):
@@ -164,6 +172,11 @@ class Context:
 
     def covers(self, values: Mapping[str, Value]) -> bool:
         """Tell whether a row with these attribute values is in the population."""
+        for attribute in self.schema.attributes:
+            if attribute.name not in values:
+                raise ContextError(
+                    f"a row has one value of every attribute; {attribute.name!r} is not given"
+                )
         row = Context(self.schema, {name: [value] for name, value in values.items()})
         return row <= self
 

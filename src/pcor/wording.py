@@ -23,6 +23,10 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|;|[^\s;"]+')
 
 _EVERY = "/* all declared values */"
 _ALL_ROWS = "all rows"
+_READS_LIKE = (
+    "a context reads like 'job is CEO or Lawyer; any city', "
+    'or is a JSON object {"job": ["CEO"], ...}, or bits'
+)
 
 # Attribute -> the values it may take, in the order of the domain.
 Chosen = Mapping[str, Sequence[Value]]
@@ -52,6 +56,8 @@ def read_sentence(schema: Schema, text: str) -> dict[str, list[Value]]:
         if name in chosen:
             raise ContextError(f"the context speaks of attribute {name!r} twice")
         chosen[name] = values
+    if not chosen:  # nothing at all is a mistake; whoever means every row says so
+        raise ContextError(_READS_LIKE)
     return chosen
 
 
@@ -103,10 +109,7 @@ def _clauses(schema: Schema, text: str) -> Iterator[tuple[str, list[Value]]]:
                 ],
             )
         else:
-            raise ContextError(
-                "a context reads like 'job is CEO or Lawyer; any city', "
-                'or is a JSON object {"job": ["CEO"], ...}, or bits'
-            )
+            raise ContextError(_READS_LIKE)
 
 
 def _split_or(tokens: Sequence[str]) -> Iterator[list[str]]:
