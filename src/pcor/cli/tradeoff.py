@@ -34,7 +34,7 @@ from pcor.writing import check_target, write_text
 
 ENDINGS = (".png", ".svg", ".html", ".json")
 QUICK_EPSILONS = ("0.02", "0.1", "0.5")
-QUICK_RECORDS = 4
+QUICK_OUTLIERS = 4
 
 SYNTHETIC = "Synthetic salaries: nobody in them exists."
 SEEDED = "NOT PRIVATE: computed from the rows, with seeded decisions; nobody paid for it."
@@ -50,14 +50,14 @@ def tradeoff(
         Path | None, typer.Option("--schema", help="The schema file (TOML) of FILE.")
     ] = None,
     detector: options.DetectorName = "lof",
-    records: Annotated[
-        int | None, typer.Option("--records", help=f"How many outliers: {RECORDS} by default.")
+    outliers: Annotated[
+        int | None, typer.Option("--outliers", help=f"How many outliers: {RECORDS} by default.")
     ] = None,
     epsilons: Annotated[
         str | None, typer.Option("--epsilons", help=f"By default {','.join(EPSILONS)}.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Few records and epsilons: seconds, not minutes.")
+        bool, typer.Option("--quick", help="Few outliers and epsilons: seconds, not minutes.")
     ] = False,
     seed: Annotated[int, typer.Option("--seed", help="Of the records and of every decision.")] = 0,
     out: Annotated[
@@ -80,9 +80,9 @@ def tradeoff(
     table = _table(file, schema)
     usual = QUICK_EPSILONS if quick else EPSILONS
     costs = sorted({exact(cost) for cost in (epsilons.split(",") if epsilons else usual)})
-    count = records if records is not None else QUICK_RECORDS if quick else RECORDS
+    count = outliers if outliers is not None else QUICK_OUTLIERS if quick else RECORDS
     if count < 1:
-        raise ParameterError("--records must be at least 1")
+        raise ParameterError("--outliers must be at least 1")
     rule = get_detector(detector)
     points = _points(table, rule, LINES, costs, count, seed)
     counting = rule if isinstance(rule, CountDetector) else pcor.Tail()
