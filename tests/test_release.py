@@ -126,6 +126,16 @@ def test_certificates_are_written_whole(released: pcor.Release, tmp_path: Path) 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c.html", "c.json"]
 
 
+def test_a_certificate_is_read_again_with_its_plan(released: pcor.Release) -> None:
+    again = pcor.Release.from_dict(released.to_dict(), released.plan)
+    assert again == released
+    with pytest.raises(ParameterError, match="give the plan that it was made by"):
+        pcor.Release.from_dict(released.to_dict())
+    for other in ({}, {"format": "pcor-error/1"}, released.to_json()):
+        with pytest.raises(ParameterError, match="no certificate of a release"):
+            pcor.Release.from_dict(other, released.plan)  # type: ignore[arg-type]
+
+
 def test_the_page_needs_nothing_from_elsewhere_and_no_value_can_break_out_of_it() -> None:
     nasty = "</script><script>alert('x')</script>"
     schema = pcor.Schema(metric='m"<&', attributes={nasty: [nasty, "b"]}, name=nasty)

@@ -19,7 +19,14 @@ from hypothesis import given
 from pyarrow import csv, parquet
 
 from pcor import LOF, Context, Grubbs, Schema, Table, demo, matching_contexts, outliers
-from pcor.errors import DomainError, MetricError, PcorError, RecordError, SourceError
+from pcor.errors import (
+    DomainError,
+    MetricError,
+    ParameterError,
+    PcorError,
+    RecordError,
+    SourceError,
+)
 from tests.strategies import METRIC, Row, arrow, context_and_rows, covered, few
 
 PAY = Schema(metric="pay", attributes={"job": ["CEO", "Lawyer"]}, id="key")
@@ -755,6 +762,15 @@ def test_no_refusal_quotes_a_cell(bad: str, tmp_path: Path) -> None:
         BAD_TABLES[bad](tmp_path)
     printed = "".join(traceback.format_exception(refused.value)) + repr(refused.value)
     assert (MARK in printed, "73917391" in printed.replace(".", "")) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("source", "schema"),
+    [(PAY, pa.table({"pay": [1.0]})), (PAY, "rows.csv"), (PAY, PAY), ({"pay": [1.0]}, {"pay": 1})],
+)
+def test_arguments_in_the_wrong_order_are_told_so(source: Any, schema: Any) -> None:
+    with pytest.raises(ParameterError, match=r"rows come first .* pcor\.Table\(rows, schema\)"):
+        Table(source, schema)
 
 
 # -- size -----------------------------------------------------------------------------------------

@@ -53,14 +53,22 @@ class Release:
     engine: str = field(default="unknown", compare=False)
 
     @classmethod
-    def from_dict(cls, certificate: Mapping[str, Any], plan: Plan) -> Release:
+    def from_dict(cls, certificate: Mapping[str, Any], plan: Plan | None = None) -> Release:
         """Return the release that a certificate speaks of, which was drawn by this plan.
 
         The certificate stays as it is, word for word, also under a newer version of pcor.
         """
+        if not isinstance(certificate, Mapping) or certificate.get("format") != FORMAT:
+            raise ParameterError(
+                "this is no certificate of a release; give what Release.to_dict() returned"
+            )
+        if not isinstance(plan, Plan):
+            raise ParameterError(
+                "a certificate does not hold its schema: give the plan that it was made by too, "
+                "such as pcor.plan(schema, epsilon), with the options of the release"
+            )
         same = (
-            certificate.get("format") == FORMAT
-            and certificate["schema_sha256"] == plan.schema.sha256
+            certificate["schema_sha256"] == plan.schema.sha256
             and certificate["promise"]["epsilon"] == plain(plan.bill.epsilon)
             and certificate["promise"]["delta"] == plain(plan.bill.delta)
             and certificate["guarantee"] == plan.guarantee

@@ -94,6 +94,11 @@ class Table:
         memory: str | None = None,
         pairs: int = PAIRS_LIMIT,
     ) -> None:
+        if isinstance(source, Schema) or not isinstance(schema, Schema | str | Path):
+            raise ParameterError(
+                "the rows come first and their schema second, as a pcor.Schema or the path of its "
+                "file: pcor.Table(rows, schema)"
+            )
         self.schema = schema if isinstance(schema, Schema) else Schema.from_file(schema)
         check_whole("pairs", pairs)
         engine = open_engine(source, memory)
