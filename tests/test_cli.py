@@ -524,15 +524,15 @@ def test_release_prints_a_sentence_a_condition_the_cost_and_the_promise(files: F
     assert "NOT PRIVATE" not in ran.out
 
 
-def test_a_release_for_everyone_but_the_record_says_likely(files: Files) -> None:
+def test_a_release_for_everyone_but_the_record_says_its_margin(files: Files) -> None:
     asked = (*files.request, "--guarantee", "dp", "--detector", "tail:share=0.1,min_population=5")
     ran = pcor_("release", *asked, "--json")
     assert ran.code == 0
     assert_certificate(ran.json)
     assert ran.json["guarantee"] == "dp"
-    assert "likely" in ran.json["sentence"]
+    assert "rows by a margin of at least " in ran.json["sentence"]
     planned = pcor_("plan", *asked)
-    assert "fewer people as unusual as the record than the share allows" in planned.out
+    assert "fewer rows as unusual as the record than the share allows" in planned.out
     refused = pcor_("release", *files.request, "--guarantee", "dp", "--detector", "lof")
     assert refused.code == 2
     assert "tail, neighbourhood, rare_bin" in refused.err

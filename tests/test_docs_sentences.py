@@ -22,7 +22,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # "... among rows where a is b; any c." to the end of its line; it may break after "where" or ";".
 SENTENCE = re.compile(
     r"\bRecord\s+(?P<record>\w+) is an outlier by (?P<metric>\w+) \((?P<detector>\w+)\)"
-    r"(?: anywhere, then likely, not certainly,)? among (?:all rows"
+    r"(?: in some context of at least [^()\n]+ \(if not, this says nothing\), then with a chance of"
+    r" at least 0\.99 also)? among (?:all rows"
     r"|rows where\s+(?!\.\.\.)(?P<context>(?:[^\n]|(?<=;)\n)+?))\.[ \t]*$",
     re.MULTILINE | re.IGNORECASE,
 )

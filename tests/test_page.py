@@ -181,7 +181,10 @@ def test_the_plan_says_which_kind_of_promise_it_is(place: World, owner: Person) 
     assert "relaxed guarantee OCDP, weaker than differential privacy" in relaxed
     name = place.ask("owner", dataset="pure").json()["id"]
     place.wait(name, "owner")
-    assert "likely, not certainly" in owner.get(f"/releases/{name}").text
+    assert (
+        "(if not, this says nothing), then with a chance of at least 0.99"
+        in owner.get(f"/releases/{name}").text
+    )
 
 
 def test_an_analyst_cannot_choose_an_epsilon_of_their_own(analyst: Person) -> None:

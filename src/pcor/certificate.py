@@ -97,10 +97,11 @@ class Release:
         by = f"an outlier by {metric} ({self.plan.detector.name})"
         rows = wording.rows(self.plan.schema.attributes, self.context.values)
         sentence = f"Record {self.record} is {by} among {rows}."
-        if self.promise.guarantee == "dp":
+        wanted = self.plan.needed()
+        if wanted is not None:
             sentence = (
-                f"If record {self.record} is {by} anywhere, then likely, not certainly, among "
-                f"{rows}."
+                f"If record {self.record} is {by} {wanted.condition} (if not, this says nothing), "
+                f"then with a chance of at least {plain(wanted.chance)} also among {rows}."
             )
         return sentence if self.private else f"{sentence} [{NOT_PRIVATE}]"
 
@@ -176,7 +177,7 @@ def _sections(release: Release, heading: str) -> str:
     parts = {
         "The context": markup.chips(release.plan.schema.attributes, release.context.values) + where,
         "How to read it": markup.listed(_legend(release.plan)),
-        "What is promised": release.promise.to_html(certificate.get("needed", {}).get("text", "")),
+        "What is promised": release.promise.to_html(),
         "What was done, and its cost": release.plan.cost_html(),
         "Settings": markup.named_rows(_settings(certificate)),
     }
@@ -189,10 +190,12 @@ def _plain_words(release: Release) -> str:
     """Say what the sentence means and what it does not, for whoever the letter is sent to."""
     metric = release.plan.schema.metric.column
     said = f"compared with the others in this group, the {metric} of this record is unusual."
-    if release.promise.guarantee == "dp":
+    wanted = release.plan.needed()
+    if wanted is not None:
         said = (
-            f"if the {metric} of this record is unusual in any group, it likely is, compared with "
-            "the others in this one; chance may have named a group where it is not."
+            f"if the {metric} of this record is clearly unusual in some large group (at least "
+            f"{wanted.rows:,} rows, a margin of at least {wanted.margin:,}), it likely is, "
+            "compared with the others in this one; if not, this group says nothing about it."
         )
     return (
         f"In plain words: {said} Who is in the group, and how many, is not told. That a record "

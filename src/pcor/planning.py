@@ -53,14 +53,21 @@ class Plan:
     @property
     def promise(self) -> Promise:
         """What a release by this plan protects."""
-        return Promise(self.bill.epsilon, self.bill.delta, self.guarantee)
+        wanted = self.needed()
+        return Promise(
+            self.bill.epsilon,
+            self.bill.delta,
+            self.guarantee,
+            needed="" if wanted is None else str(wanted),
+        )
 
     def needed(self, chance: float | Fraction = 0.99) -> Needed | None:
         """Return what a context needs to win over every invalid one with at least this chance.
 
         Under ``guarantee="dp"`` all contexts are drawn from, valid or not, and only scores speak
-        for the valid ones. This follows from public numbers alone. ``None`` under OCDP, where
-        nothing but a valid context can be drawn.
+        for the valid ones. This follows from public numbers alone; the promise and the sentence of
+        a release state it for a chance of 0.99. ``None`` under OCDP, where nothing but a valid
+        context can be drawn.
         """
         if self.steepness is None or not isinstance(self.detector, CountDetector):
             return None
@@ -109,14 +116,13 @@ class Plan:
         }
 
     def explain(self) -> str:
-        """Return the steps, numbered, with the cost of each; and what makes validity likely."""
+        """Return the steps, numbered, with the cost of each."""
         lines = [
             f"{number}. {step.what}: {step.priced}"
             for number, step in enumerate(self.bill.steps, start=1)
         ]
-        wanted = self.needed()
         lines.append(f"total {self.bill.total} ({self.bill.accounting} accounting)")
-        return "\n".join(lines if wanted is None else [*lines, str(wanted)])
+        return "\n".join(lines)
 
     def cost_html(self) -> str:
         """Return the steps with the cost of each as an HTML table."""
@@ -128,11 +134,8 @@ class Plan:
         return markup.table(("step", "calls", "each", "cost"), rows, last=True)
 
     def _repr_html_(self) -> str:
-        wanted = self.needed()
         return markup.fragment(
-            markup.paragraph(self._summary),
-            self.cost_html(),
-            self.promise.to_html("" if wanted is None else str(wanted)),
+            markup.paragraph(self._summary), self.cost_html(), self.promise.to_html()
         )
 
     @property

@@ -33,11 +33,13 @@ class Promise:
         epsilon: the total cost, exact.
         delta: the additive slack in the bound; 0 unless the user gave one.
         guarantee: "ocdp" or "dp".
+        needed: under "dp", when the context is likely a valid one: what the plan needs for it.
     """
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     guarantee: str = "ocdp"
+    needed: str = ""
 
     @property
     def definition(self) -> str:
@@ -85,11 +87,13 @@ class Promise:
     def validity(self) -> str:
         """What is promised about the context itself."""
         if self.guarantee == "dp":
+            needed = self.needed or (
+                "If the record stands out somewhere by the margin that the plan states, it is "
+                "likely an outlier in the context drawn; if not, nothing is said of it."
+            )
             return (
-                "The record is likely, not certainly, an outlier in the context, provided that it "
-                "stands out somewhere by the margin that the plan states. Whether it does could "
-                "tell of one person, so nobody is told: a record that is no outlier anywhere gets "
-                "a context too."
+                f"{needed} Which of the two could tell of one person, so nobody is told: a record "
+                "that is no outlier anywhere gets a context too."
             )
         return "The record is an outlier in the context by the stated detector."
 
@@ -122,11 +126,11 @@ class Promise:
             f"{self.neighbours}, {bound}."
         )
 
-    def to_html(self, also: str = "") -> str:
-        """Return the promise in full as HTML to be put into a page, ``also`` after its claims."""
+    def to_html(self) -> str:
+        """Return the promise in full as HTML to be put into a page."""
         return (
             markup.paragraph(self.claim)
-            + markup.paragraph(f"{self.validity} {also}".rstrip())
+            + markup.paragraph(self.validity)
             + markup.paragraph("Not protected:")
             + markup.listed(self.not_protected)
         )

@@ -80,7 +80,8 @@ def release(
         selection: the mechanism of the final draw: exponential or permute_and_flip. By default
             permute_and_flip where it is the only paid draw, which is never worse at that price.
         guarantee: ocdp, or dp: for everyone but the record, with a detector that counts (tail,
-            neighbourhood, rare_bin). The context is then likely, not certainly, a valid one.
+            neighbourhood, rare_bin). The context is then likely a valid one if the record
+            stands out somewhere by a margin (``Plan.needed``); if not, nothing is said of it.
         delta: an additive slack, for searches with many paid choices; buys larger exponents.
         steepness: under dp, how many people of utility one person of margin is worth.
         budget: what pays; refuses when it cannot.

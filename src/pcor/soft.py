@@ -162,15 +162,25 @@ class Needed:
 
     Attributes:
         chance: with at least this chance.
-        people: so many of utility, and beyond the minimal population.
-        margin: so many fewer people in the record's region than the share allows.
+        people: so much utility.
+        margin: so many fewer rows in the record's region than the share allows.
+        rows: so many rows: ``people`` of them beyond what is too few for any outlier.
         of_utility: what else the utility asks for, in words.
     """
 
     chance: Fraction
     people: int
     margin: int
+    rows: int
     of_utility: str
+
+    @property
+    def condition(self) -> str:
+        """Where the record must stand out, and by how much, to go on from "an outlier"."""
+        return (
+            f"in some context of at least {self.rows:,} rows{self.of_utility} by a margin of "
+            f"at least {self.margin:,}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers, for programs and certificates."""
@@ -178,15 +188,15 @@ class Needed:
             "chance": plain(self.chance),
             "people": self.people,
             "margin": self.margin,
+            "rows": self.rows,
             "text": str(self),
         }
 
     def __str__(self) -> str:
         return (
-            f"If some context has at least {self.people:,} people beyond the minimal population"
-            f"{self.of_utility}, and at least {self.margin:,} fewer people as unusual as the "
-            "record than the share allows, then the context drawn is a valid one with a chance of "
-            f"at least {plain(self.chance)}."
+            f"If the record is an outlier {self.condition} (so many fewer rows as unusual as the "
+            "record than the share allows), then it is an outlier in the context drawn with a "
+            f"chance of at least {plain(self.chance)}; if not, nothing is said of it."
         )
 
 
@@ -209,8 +219,9 @@ def needed(
     wanted = Fraction(str(chance)) if number else Fraction(0)
     if not Fraction(1, 10**9) <= 1 - wanted < 1:
         raise ParameterError("chance must be a number above 0 and below 1, such as 0.99")
-    score = math.ceil((math.log(contexts) - math.log(1 - wanted)) / float(eta))
+    # A certificate states it, so it must not be too small: by far more than float64 can be off.
+    score = math.ceil((math.log(contexts) - math.log(1 - wanted)) / float(eta) * (1 + 1e-12))
     scale = detector.share_exact.denominator
     people, margin = -(-score // scale), -(-score // (steepness * scale))
-    shared = f", shares at least {people:,} with the chosen context" if overlap else ""
-    return Needed(wanted, people, margin, shared)
+    shared = f" that shares at least {people:,} with the chosen one" if overlap else ""
+    return Needed(wanted, people, margin, people + detector.min_population - 1, shared)

@@ -107,7 +107,7 @@ def plan(
     say(f"A release for record {one} would do this; no row was looked at.\n")
     say(f"{settled}\n\n{settled.promise}")
     wanted = settled.needed()
-    if rows is not None and wanted is not None and wanted.people > rows:
+    if rows is not None and wanted is not None and wanted.rows > rows:
         say(
             f"\nA table of {rows:,} rows has no such context. Take a larger epsilon or a smaller "
             "--steepness, or --guarantee ocdp."

@@ -110,7 +110,6 @@ class PlanView:
 def plan_in_words(plan: Plan, record: int | str) -> PlanView:
     """Return a plan as people read it; from public knowledge alone."""
     promise, metric = plan.promise, plan.schema.metric.column
-    wanted = plan.needed()
     settings = plan.to_dict()
     return PlanView(
         cost=plan.bill.total,
@@ -118,8 +117,8 @@ def plan_in_words(plan: Plan, record: int | str) -> PlanView:
         kind=_KINDS[plan.guarantee],
         is_relaxed=plan.guarantee == "ocdp",
         returns=(
-            f"One sentence naming a group of rows in which record {record} is an outlier by "
-            f"{metric}. {promise.validity}"
+            f"One sentence naming a group of rows for record {record} and {metric}. "
+            f"{promise.validity}"
             if promise.guarantee == "dp"
             else f"One sentence naming a group of rows in which record {record} is an outlier by "
             f"{metric}; or, if there is none, that there is none, at the same cost."
@@ -135,7 +134,6 @@ def plan_in_words(plan: Plan, record: int | str) -> PlanView:
             ("Possible groups", f"{settings['possible_contexts']:,}")
             if isinstance(settings["possible_contexts"], int)
             else ("Possible groups", str(settings["possible_contexts"])),
-            *(() if wanted is None else (("Likely right when", str(wanted)),)),
         ),
         steps=tuple(f"{step.what}: {step.priced}" for step in plan.bill.steps),
     )
