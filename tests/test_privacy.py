@@ -140,6 +140,30 @@ def test_a_utility_that_is_not_monotone_pays_double_and_keeps_its_epsilon(rows: 
             assert worst <= EPSILON + ROUNDING, search
 
 
+class TenTimes(pcor.PopulationSize):
+    """Derived from the population, scored otherwise, and honest about it."""
+
+    sensitivity = 10
+
+    def score(self, population: pcor.Population) -> int:
+        return 10 * population.size
+
+
+@unhurried
+@given(tables())
+def test_a_derived_utility_is_scored_and_priced_by_its_own_word(rows: list[Row]) -> None:
+    """Ten times the score at a tenth of the exponent: the very chances of the population."""
+    detector = DETECTORS["lof"]
+    here, others = f_neighbours(rows, detector)
+    if not others:
+        return
+    for search in (pcor.Direct(), pcor.WidestFirst(samples=3), pcor.BreadthFirst(samples=2)):
+        options: dict[str, Any] = {"epsilon": EPSILON, "detector": detector, "search": search}
+        ten = pcor.audit.exact_distribution(here.table, 0, utility=TenTimes(), **options)
+        assert ten == pytest.approx(pcor.audit.exact_distribution(here.table, 0, **options))
+        assert worst_ratio(here, others, utility=TenTimes(), **options) <= EPSILON + ROUNDING
+
+
 # -- the same check rejects what is broken ---------------------------------------------------------
 
 # Found by trying random tables; each is its own proof.

@@ -95,6 +95,41 @@ def test_overlap_is_priced_alike(rows: list[Row]) -> None:
     assert found <= 1 + ROUNDING
 
 
+class TenTimes(pcor.PopulationSize):
+    """Ten for each row, and honest about it: priced as one, it moved a chance by exp(6.67)."""
+
+    sensitivity = 10
+
+    def score(self, population: pcor.Population) -> int:
+        return 10 * population.size
+
+    def cell_weights(self, table: pcor.Table) -> Any:
+        return 10 * super().cell_weights(table)
+
+
+class TenCells(pcor.PopulationSize):
+    """The same by the cells alone, and silent about it."""
+
+    def cell_weights(self, table: pcor.Table) -> Any:
+        return 10 * super().cell_weights(table)
+
+
+class ShareOfAnother(pcor.Overlap):
+    """Counts against the chosen context what the proof counts for it."""
+
+    def score(self, population: pcor.Population) -> int:
+        return -super().score(population)
+
+
+@pytest.mark.parametrize(
+    "utility", [TenTimes(), TenCells(), ShareOfAnother(pcor.Context.full(SCHEMA))], ids=str
+)
+def test_a_utility_derived_from_one_that_is_proven_is_not_taken_for_it(utility: Any) -> None:
+    """The proof is about counts of rows; what a derived class counts is its own affair."""
+    with pytest.raises(ParameterError, match=f"not {type(utility).__name__}: .* proof"):
+        worst(ON_THE_EDGE, DETECTORS["tail"], guarantee="dp", utility=utility)
+
+
 # Three in the tail of eleven: with one row less among the others V is no outlier any more.
 ON_THE_EDGE: list[Row] = [
     ("a", "x", 15.0),

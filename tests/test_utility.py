@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pcor import Context, Overlap, Population, PopulationSize, Schema, Table, demo
 from pcor.errors import ParameterError, UnknownName
+from pcor.planning import plan
 from pcor.utility import LARGEST_SCORE, Scorer, describe_utility, get_utility
 from tests.strategies import METRIC, Row, arrow, contexts, covered, few, schemas, tables
 
@@ -176,6 +177,36 @@ def test_a_utility_of_ones_own_is_taken_as_it_is() -> None:
 def test_a_utility_of_ones_own_scores_the_population() -> None:
     # Table 1: records 1, 6, 8, 9 and 10 earn that much; of those in Ottawa only record 8.
     assert scores(HighEarners(), PEOPLE, [FULL.mask, OTTAWA.mask]) == [5, 1]
+
+
+class Fewest(PopulationSize):
+    """Derived, and scores the other way round."""
+
+    def score(self, population: Population) -> int:
+        return -population.size
+
+
+class NotShared(Overlap):
+    """Derived, and scores what is not shared."""
+
+    def score(self, population: Population) -> int:
+        return population.size - super().score(population)
+
+
+def test_a_derived_class_that_overrides_the_score_alone_is_scored_by_it() -> None:
+    masks = [FULL.mask, OTTAWA.mask]
+    found = scores(Fewest(), PEOPLE, masks), scores(NotShared(OTTAWA), PEOPLE, masks)
+    assert found == ([-10, -4], [6, 0])
+
+
+def test_a_derived_class_describes_itself_by_its_own_name() -> None:
+    names = [describe_utility(utility)["name"] for utility in (Fewest(), NotShared(OTTAWA))]
+    assert names == ["Fewest", "NotShared"]
+
+
+def test_a_derived_overlap_is_not_replaced_by_the_overlap_with_the_start() -> None:
+    with pytest.raises(ParameterError, match="the utility NotShared has no context to compare"):
+        plan(PEOPLE.schema, 1, utility=NotShared(), search="breadth_first")
 
 
 @pytest.mark.parametrize("sensitivity", [3, 3.0, Fraction(3)])

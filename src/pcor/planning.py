@@ -23,7 +23,14 @@ from pcor.search.base import GraphSearch
 from pcor.selection import check_exponent, check_mechanism
 from pcor.soft import LARGEST_FACTOR, Needed, default_steepness, needed, score_range
 from pcor.timing import Estimate, estimate
-from pcor.utility import Overlap, PopulationSize, Utility, describe_utility, get_utility
+from pcor.utility import (
+    Overlap,
+    Utility,
+    chosen_context,
+    counts_rows,
+    describe_utility,
+    get_utility,
+)
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,7 @@ class Plan:
         """
         if self.steepness is None or not isinstance(self.detector, CountDetector):
             return None
-        overlap = isinstance(self.utility, Overlap)
+        overlap = chosen_context(self.utility) is not None
         return needed(
             self.bill.eta, self.detector, self.steepness, self.space, chance, overlap=overlap
         )
@@ -176,19 +183,19 @@ def plan(
     elif steepness is not None:
         raise ParameterError("steepness goes with guarantee='dp'; leave it out")
     # The direct mechanism need not list the whole space then (release.best_first).
-    ordered = isinstance(wanted, PopulationSize | Overlap)
+    ordered = counts_rows(wanted)
     resolved = get_search(
         search, schema, samples=samples, start=start, compiled=rule.has_kernel and ordered
     )
     given = {
         "start": resolved.start if isinstance(resolved, GraphSearch) else start,
-        "the context of Overlap": wanted.context if isinstance(wanted, Overlap) else None,
+        "the context of Overlap": chosen_context(wanted),
     }
     for what, context in given.items():
         if context is not None and context.schema != schema:
             raise ParameterError(f"{what} is a context of another schema")
     if isinstance(wanted, Overlap) and wanted.context is None:
-        wanted = _overlap_with_start(resolved, start)
+        wanted = _overlap_with_start(wanted, resolved, start)
     elif start is not None and not isinstance(resolved, GraphSearch):
         raise ParameterError(f"search {resolved.name!r} has no start context; leave start out")
     slack = Fraction(0) if delta is None else _delta(delta)
@@ -240,9 +247,11 @@ def _check_pure(
             "its verdict in any context, by any amount. Use one that counts: tail, neighbourhood, "
             "rare_bin; or guarantee 'ocdp'"
         )
-    if not isinstance(utility, PopulationSize | Overlap):
+    if not counts_rows(utility):
         raise ParameterError(
-            "guarantee 'dp' takes the utility 'population' or pcor.Overlap(context)"
+            f"guarantee 'dp' takes the utility 'population' or pcor.Overlap(context), not "
+            f"{type(utility).__name__}: its proof is about counts of rows, 1 for each; use "
+            "guarantee 'ocdp', which goes by the sensitivity that a utility declares"
         )
     if accounting != "tight" or delta is not None:
         raise ParameterError("guarantee 'dp' is one draw with tight accounting and no delta")
@@ -279,7 +288,11 @@ def _describable(detector: Detector) -> Detector:
     return detector
 
 
-def _overlap_with_start(search: Search, start: Context | None) -> Overlap:
+def _overlap_with_start(utility: Overlap, search: Search, start: Context | None) -> Overlap:
+    if type(utility) is not Overlap:
+        raise ParameterError(
+            f"the utility {type(utility).__name__} has no context to compare with; give it one"
+        )
     if start is not None:
         return Overlap(start)
     if isinstance(search, GraphSearch):

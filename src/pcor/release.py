@@ -189,6 +189,6 @@ def explore(settled: Plan, validity: Validity, chooser: Chooser) -> tuple[list[i
 
 def _settled_utility(utility: Utility, table: Table, start: int | None) -> Utility:
     """Put the found start context where the utility compares with it."""
-    if isinstance(utility, Overlap) and utility.context is None and start is not None:
+    if type(utility) is Overlap and utility.context is None and start is not None:
         return Overlap(Context.from_mask(table.schema, start))
     return utility

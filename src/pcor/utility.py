@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +53,7 @@ class Population:
 
 
 class Utility(Protocol):
-    """What the user's own utility must have."""
+    """What the user's own utility must have. ``guarantee="dp"`` takes PCOR's own alone."""
 
     @property
     def sensitivity(self) -> int | Fraction:
@@ -123,6 +123,20 @@ class Overlap:
         return self.context
 
 
+def counts_rows(utility: object) -> TypeGuard[PopulationSize | Overlap]:
+    """Tell whether the scores are known to be counts of rows: sums over cells, 1 for each row.
+
+    By the very class. One derived from it may score otherwise, and is taken at its own word like
+    any other: by its ``score`` and the sensitivity that it declares.
+    """
+    return type(utility) in (PopulationSize, Overlap)
+
+
+def chosen_context(utility: object) -> Context | None:
+    """Return the context that an ``Overlap``, or a class derived from it, compares with."""
+    return utility.context if isinstance(utility, Overlap) else None
+
+
 def get_utility(utility: object) -> Utility:
     """Return a utility from its name, or check the declarations of the user's own."""
     if isinstance(utility, str):
@@ -161,12 +175,11 @@ def _checked(utility: Any) -> Utility:
 
 def describe_utility(utility: Utility) -> dict[str, Any]:
     """Return the public parameters of a utility, for a certificate."""
-    named: dict[str, Any] = {"name": type(utility).__name__}
-    if isinstance(utility, PopulationSize):
-        named = {"name": "population"}
-    elif isinstance(utility, Overlap):
-        chosen = "the start context" if utility.context is None else str(utility.context)
-        named = {"name": "overlap", "with": chosen}
+    own = type(utility).__name__
+    named = {"name": {PopulationSize: "population", Overlap: "overlap"}.get(type(utility), own)}
+    if isinstance(utility, Overlap):
+        chosen = chosen_context(utility)
+        named["with"] = "the start context" if chosen is None else str(chosen)
     return named | {
         "sensitivity": plain(Fraction(utility.sensitivity)),
         "monotonic": utility.monotonic,
@@ -181,9 +194,7 @@ class Scorer:
         self._table = table
         self._known: dict[int, int] = {}
         self._around: int | None = None  # the context whose neighbours are known
-        self.weights = (
-            utility.cell_weights(table) if isinstance(utility, PopulationSize | Overlap) else None
-        )
+        self.weights = utility.cell_weights(table) if counts_rows(utility) else None
 
     def __call__(self, masks: Sequence[int]) -> list[int]:
         """Score contexts."""

@@ -41,7 +41,7 @@ from pcor.search import Direct, WidestFirst
 from pcor.selection import SystemChooser
 from pcor.soft import soft_scores
 from pcor.table import Table
-from pcor.utility import Overlap, PopulationSize, Scorer
+from pcor.utility import Scorer, chosen_context, counts_rows
 from pcor.validity import Validity
 
 # Contexts looked through in one go.
@@ -112,8 +112,7 @@ class Audited:
 
     def weight(self, change: Neighbour) -> int:
         """What the changed row adds to the utility of a context that covers it, or takes away."""
-        utility = self.settled.utility
-        chosen = utility.context if isinstance(utility, Overlap) else None
+        chosen = chosen_context(self.settled.utility)
         mask = change.row.mask(self.table.schema)
         counts = chosen is None or mask & ~chosen.mask == 0
         return (1 if change.kind == "added" else -1) * counts
@@ -139,11 +138,9 @@ def comparison(audited: Audited, limit: int = PATH_LIMIT, **options: Any) -> Com
         **options: those that the plan was made with.
     """
     settled = audited.settled
-    chosen = settled.utility.context if isinstance(settled.utility, Overlap) else None
-    summed = isinstance(settled.utility, PopulationSize) or chosen is not None
     if settled.guarantee == "dp":
         return _Soft(audited)
-    if isinstance(settled.search, Direct) and summed:
+    if isinstance(settled.search, Direct) and counts_rows(settled.utility):
         return _Direct(audited)
     if isinstance(settled.search, Direct | WidestFirst):
         return _Listed(audited)
