@@ -54,6 +54,7 @@ def table() -> pcor.Table:
         metric="pay",
         attributes={"job": ["clerk", "cook", "pilot"], "city": ["Rome", "Oslo"]},
         name=DATASET,
+        positions="public",
     )
     return pcor.Table(pa.table(columns), schema)
 

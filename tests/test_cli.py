@@ -295,6 +295,19 @@ def test_init_drafts_a_schema_that_check_accepts_once_reviewed(files: Files) -> 
     assert pcor_("release", files.table, *request).code == 0
 
 
+def test_init_and_check_say_what_it_means_to_have_no_id(files: Files) -> None:
+    drafted = files.folder / "numbered.toml"
+    asked = (files.table, "--metric", "pay", "--attributes", "job,city", "--out", drafted)
+    ran = pcor_("schema", "init", *asked)
+    assert "nothing is promised to whoever stands before it" in ran.err
+    assert "# no id column: a record is its row number" in drafted.read_text(encoding="utf-8")
+    assert "no id column" in pcor_("schema", "check", files.table, "--schema", drafted).err
+    assert "no id column" not in pcor_("schema", "init", *asked, "--id", "key", "--force").err
+    declared = drafted.read_text(encoding="utf-8").replace('id = "key"', 'positions = "public"')
+    drafted.write_text(declared, encoding="utf-8")
+    assert "no id column" not in pcor_("schema", "check", files.table, "--schema", drafted).err
+
+
 def test_init_as_json(files: Files) -> None:
     out = files.folder / "draft.toml"
     asked = ("--metric", "pay", "--attributes", "job", "--out", out, "--json")

@@ -173,6 +173,9 @@ def test_a_refusal_of_the_budget_is_a_page_that_says_by_how_much(place: World) -
 
 def test_the_plan_says_which_kind_of_promise_it_is(place: World, owner: Person) -> None:
     body = registration(detector="tail:share=0.05", guarantee="dp")
+    refused = place.send("owner", "PUT", "/v1/datasets/pure", json=body)
+    assert (refused.status_code, "needs a schema with an id" in refused.text) == (422, True)
+    body["schema"]["dataset"]["positions"] = "public"
     assert place.send("owner", "PUT", "/v1/datasets/pure", json=body).status_code == 200
     pure = owner.get(f"/ask?dataset=pure&record={OUTLIER}").text
     assert "This is differential privacy for everyone but the record" in pure

@@ -275,7 +275,9 @@ def test_releases_have_the_exact_chances_and_no_others(
 
 # -- the request -----------------------------------------------------------------------------------
 
-LARGER = pcor.Schema(metric="pay", attributes={"job": list(range(12)), "city": list(range(5))})
+LARGER = pcor.Schema(
+    metric="pay", attributes={"job": list(range(12)), "city": list(range(5))}, id="id"
+)
 
 
 def test_what_a_context_needs_to_win_holds_on_a_table_that_has_it() -> None:
@@ -427,7 +429,7 @@ def test_what_cannot_be_had_is_refused_with_the_reason(
 
 
 def test_a_space_too_large_to_list_is_refused_from_public_facts() -> None:
-    wide = pcor.Schema(metric="pay", attributes={"job": list(range(40))})
+    wide = pcor.Schema(metric="pay", attributes={"job": list(range(40))}, id="id")
     with pytest.raises(TooLarge, match="549,755,813,888"):
         pcor.plan(wide, 1, detector=pcor.Tail(0.1), guarantee="dp")
     pcor.plan(wide, 1, detector=pcor.Tail(0.1), guarantee="dp", search=pcor.Direct(limit=1 << 40))
@@ -465,8 +467,9 @@ def test_a_record_that_is_no_outlier_anywhere_still_gets_an_answer() -> None:
 
 def test_neighbouring_tables_of_very_different_sizes_get_the_same_plan() -> None:
     detector = pcor.Tail(0.1)
-    one = pa.table({"job": [0], "city": [0], "pay": [1.0]})
-    many = pa.table({"job": [0] * 5_000, "city": [0] * 5_000, "pay": list(range(5_000))})
+    one = pa.table({"id": [0], "job": [0], "city": [0], "pay": [1.0]})
+    numbers = list(range(5_000))
+    many = pa.table({"id": numbers, "job": [0] * 5_000, "city": [0] * 5_000, "pay": numbers})
     plans = [
         pcor.plan(pcor.Table(rows, LARGER).schema, 1, detector=rule, guarantee=guarantee).to_dict()
         for guarantee, rule in (("dp", detector), ("ocdp", "lof"))
@@ -475,3 +478,47 @@ def test_neighbouring_tables_of_very_different_sizes_get_the_same_plan() -> None
     assert plans[0] == plans[1]
     assert plans[2] == plans[3]
     assert Fraction(plans[0]["epsilon_exact"]) == 1
+
+
+# -- who is meant ---------------------------------------------------------------------------------
+
+NUMBERED: dict[str, Any] = {
+    "metric": "pay",
+    "attributes": {"job": ["a", "b", "c"], "city": ["x", "y"]},
+}
+
+
+def test_without_an_id_a_row_before_the_record_decides_who_is_asked_so_dp_is_refused() -> None:
+    detector = DETECTORS["tail"]
+    rows: list[Row] = [("b", "y", 1.0), ("a", "x", 15.0), *[("c", "x", 2.0)] * 6]
+    public = pcor.Schema(**NUMBERED, positions="public")
+
+    def table(kept: list[Row]) -> pcor.Table:
+        columns = zip(("job", "city", "pay"), zip(*kept, strict=True), strict=True)
+        return pcor.Table(pa.table({name: list(cells) for name, cells in columns}), public)
+
+    def chances(kept: list[Row]) -> dict[pcor.Context | None, float]:
+        return exact_log_chances(table(kept), 1, 1, detector=detector, guarantee="dp")
+
+    after, before = rows[:-1], rows[1:]
+    assert largest_log_ratio(chances(rows), chances(after)) <= 1 + ROUNDING
+    assert largest_log_ratio(chances(rows), chances(before)) == math.inf
+    with pytest.raises(ParameterError, match=r"needs a schema with an id.*positions = \"public\""):
+        plan(pcor.Schema(**NUMBERED), 1, detector=detector, guarantee="dp")
+    audited = pcor.audit.exposure(table(rows), 1, 1, detector=detector, guarantee="dp")
+    assert audited.to_dict()["rows_before"] == 1
+    assert "1 row before the record decides" in audited.verdict
+    assert "which the schema declares public" in audited.verdict
+
+
+@pytest.mark.parametrize("guarantee", ["ocdp", "dp"])
+@pytest.mark.parametrize("positions", [{"id": "key"}, {"positions": "public"}])
+def test_a_promise_about_a_row_number_leaves_out_whoever_stands_before_it(
+    guarantee: str, positions: dict[str, Any]
+) -> None:
+    schema = pcor.Schema(**NUMBERED, **positions)
+    promise = plan(schema, 1, detector=pcor.Tail(0.1), guarantee=guarantee).promise
+    for text in (str(promise), promise.to_dict()["text"], promise.to_html()):
+        said = "anyone whose row stands before the record" in text
+        assert said == ("id" not in positions)
+    assert ("the same place" in promise.claim) == ("id" not in positions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -294,6 +295,7 @@ def changed(table: str, key: str, content: Any) -> dict[str, Any]:
         changed("dataset", "name", "e"),
         changed("dataset", "id", "key2"),
         BASE | {"dataset": {"name": "d"}},
+        BASE | {"dataset": {"name": "d", "positions": "public"}},
         changed("metric", "column", "wage"),
         changed("metric", "missing", "drop"),
         changed("attributes", "a", {"values": ["x", "z"]}),
@@ -334,6 +336,15 @@ def test_schemas_are_equal_exactly_when_their_fingerprints_are(one: Schema, othe
 
 def test_equal_schemas_have_equal_hashes() -> None:
     assert hash(Schema.from_dict(BASE)) == hash(Schema.from_dict(BASE))
+
+
+def test_public_positions_are_a_declaration_of_their_own() -> None:
+    declared = BASE | {"dataset": {"name": "d", "positions": "public"}}
+    schema = Schema.from_dict(declared)
+    assert Schema.from_dict(tomllib.loads(schema.to_toml())) == schema
+    assert schema != Schema.from_dict(BASE | {"dataset": {"name": "d"}})
+    assert (schema.names_records, Schema.from_dict(BASE).names_records) == (True, True)
+    assert not Schema.from_dict(BASE | {"dataset": {"name": "d"}}).names_records
 
 
 def test_the_fingerprint_is_the_same_on_every_machine() -> None:

@@ -66,6 +66,7 @@ class Plan:
             self.bill.delta,
             self.guarantee,
             needed="" if wanted is None else str(wanted),
+            by_position=self.schema.id is None,
         )
 
     def needed(self, chance: float | Fraction = 0.99) -> Needed | None:
@@ -180,6 +181,7 @@ def plan(
         raise UnknownName("guarantee", guarantee, GUARANTEES)
     if guarantee == "dp":
         search = _check_pure(rule, search, wanted, accounting, delta)
+        _check_names(schema)
     elif steepness is not None:
         raise ParameterError("steepness goes with guarantee='dp'; leave it out")
     # The direct mechanism need not list the whole space then (release.best_first).
@@ -235,6 +237,17 @@ def _delta(delta: object) -> Fraction:
             "delta must be at most 0.001, and well below one in the number of rows"
         )
     return slack
+
+
+def _check_names(schema: Schema) -> None:
+    """Refuse row numbers where everyone but the record is promised something."""
+    if not schema.names_records:
+        raise ParameterError(
+            "guarantee 'dp' needs a schema with an id column: without one a record is a row "
+            "number, and every row before it decides whose number that is. Declare the id; or, if "
+            'anybody may know how many rows stand before a record, declare positions = "public" '
+            "under [dataset]; or take guarantee 'ocdp'"
+        )
 
 
 def _check_pure(

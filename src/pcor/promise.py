@@ -21,6 +21,10 @@ GUARANTEES = ("ocdp", "dp")
 OWNER_ONLY = "OWNER ONLY: what follows is private and must not be released."
 
 _RECORD = "the queried record itself: its values and its id or row number are public"
+_POSITION = (
+    "anyone whose row stands before the record's: the schema has no id column, so with or without "
+    "them the record has another row number, and its number names another row"
+)
 _ROWS = "a person with several rows, beyond epsilon for each of them"
 _TIME = "how long the computation took"
 
@@ -34,12 +38,14 @@ class Promise:
         delta: the additive slack in the bound; 0 unless the user gave one.
         guarantee: "ocdp" or "dp".
         needed: under "dp", when the context is likely a valid one: what the plan needs for it.
+        by_position: whether a record is named by its row number, for want of an id column.
     """
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     guarantee: str = "ocdp"
     needed: str = ""
+    by_position: bool = False
 
     @property
     def definition(self) -> str:
@@ -54,26 +60,29 @@ class Promise:
         """Which two tables are to be hard to tell apart."""
         if self.guarantee == "dp":
             return (
-                "any two tables that fit the schema, hold the queried record once, and differ by "
+                "any two tables that fit the schema, hold the queried record once"
+                f"{' and at the same place' if self.by_position else ''}, and differ by "
                 "one other row, added or removed"
             )
+        place = "the same place and " if self.by_position else ""
         return (
             "tables that differ by one added or removed row and in which the queried record has "
-            "the same, non-empty set of valid contexts (COE)"
+            f"{place}the same, non-empty set of valid contexts (COE)"
         )
 
     @property
     def not_protected(self) -> tuple[str, ...]:
         """Who or what the guarantee does not speak of."""
+        record = (_RECORD, _POSITION) if self.by_position else (_RECORD,)
         if self.guarantee == "dp":
             return (
-                _RECORD,
+                *record,
                 _ROWS,
                 "several releases taken together, beyond the sum of their epsilons and deltas",
                 _TIME,
             )
         return (
-            _RECORD,
+            *record,
             "anyone whose presence changes the set of valid contexts (COE): the table without them "
             "is not a neighbour, and this definition promises nothing about it",
             "the set of valid contexts itself",

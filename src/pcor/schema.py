@@ -9,6 +9,7 @@ A schema file is TOML::
     [dataset]
     name = "claims"
     id = "claim"                      # optional: the column that names a record
+    # positions = "public"            # instead of an id: anybody may know who stands where
 
     [metric]
     column = "amount"
@@ -52,6 +53,7 @@ from pcor.errors import ContextError, SchemaError, did_you_mean
 __all__ = [
     "MISSING",
     "OUTSIDE",
+    "POSITIONS",
     "REVIEW",
     "Attribute",
     "Metric",
@@ -63,6 +65,9 @@ __all__ = [
 
 # Marks a line that ``pcor schema init`` read off the data and the owner has not confirmed.
 REVIEW = "# REVIEW: read off the data"
+
+# What a schema without an id may say of the places of its rows.
+POSITIONS = ("public",)
 
 _KEYS = ("values", "edges", "outside", "other", "shares")
 
@@ -78,6 +83,8 @@ class Schema:
             ``other``, ``shares``).
         id: the column that names a record; without it a record is its 0-based row number.
         name: the name of the dataset, printed on certificates.
+        positions: ``"public"`` in a schema without an id: anybody may know how many rows stand
+            before a record. ``guarantee="dp"`` needs an id, or this.
 
     >>> schema = Schema(metric="salary", attributes={"job": ["CEO", "Lawyer"], "city": ["Ottawa"]})
     >>> schema.width
@@ -88,6 +95,7 @@ class Schema:
     attributes: tuple[Attribute, ...]
     id: str | None
     name: str
+    positions: str | None
 
     def __init__(
         self,
@@ -95,6 +103,7 @@ class Schema:
         attributes: Mapping[str, Any],
         id: str | None = None,  # noqa: A002 (the contract's name)
         name: str = "dataset",
+        positions: str | None = None,
     ) -> None:
         if not isinstance(attributes, Mapping):
             raise SchemaError("attributes must map each column's name to its domain")
@@ -106,6 +115,7 @@ class Schema:
             "attributes": columns,
             "id": id,
             "name": name,
+            "positions": positions,
         }
         for key, value in values.items():
             object.__setattr__(self, key, value)
@@ -116,6 +126,14 @@ class Schema:
             check_name("the id column", self.id)
         if not isinstance(self.name, str) or not self.name:
             raise SchemaError("the dataset's name must be a text that is not empty")
+        if self.positions is not None:
+            if self.positions not in POSITIONS:
+                raise SchemaError(f'positions must be "public", not {self.positions!r}')
+            if self.id is not None:
+                raise SchemaError(
+                    "positions speak of row numbers, and with an id a record is not named by one; "
+                    "declare the id or positions, not both"
+                )
         for column in self.columns:
             if self.columns.count(column) > 1:
                 raise SchemaError(f"column {column!r} is declared twice; each column has one role")
@@ -148,6 +166,11 @@ class Schema:
         named = (self.metric.column, *(a.name for a in self.attributes))
         return named if self.id is None else (*named, self.id)
 
+    @property
+    def names_records(self) -> bool:
+        """Whether a record's name is public: an id, or a row number that was declared so."""
+        return self.id is not None or self.positions is not None
+
     @cached_property
     def attribute_masks(self) -> tuple[int, ...]:
         """For each attribute, the mask of all its values."""
@@ -178,9 +201,10 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema in the shape of a schema file; the order of attributes matters."""
-        dataset = {"name": self.name} | ({"id": self.id} if self.id is not None else {})
+        # What is not declared is left out: older schemas keep their fingerprints.
+        dataset = {"name": self.name, "id": self.id, "positions": self.positions}
         return {
-            "dataset": dataset,
+            "dataset": {key: value for key, value in dataset.items() if value is not None},
             "metric": {"column": self.metric.column, "missing": self.metric.missing},
             "attributes": {a.name: a.to_dict() for a in self.attributes},
         }
@@ -209,12 +233,13 @@ class Schema:
             if not isinstance(content, Mapping):
                 raise SchemaError(f"[{table}] must be a table of its own, not a single value")
         dataset = declared.get("dataset", {})
-        _check_keys("[dataset]", dataset, ("name", "id"))
+        _check_keys("[dataset]", dataset, ("name", "id", "positions"))
         return cls(
             metric=declared["metric"],
             attributes=declared["attributes"],
             id=dataset.get("id"),
             name=dataset.get("name", "dataset"),
+            positions=dataset.get("positions"),
         )
 
     @classmethod

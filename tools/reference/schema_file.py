@@ -45,6 +45,8 @@ _WRONG = (
     '[metric]\ncolumn = "pay"\n[attributes.age]\nedges = [18, 65]\nother = "rest"',
     '[metric]\ncolumn = "pay"\n[attributes.job]\nvalues = ["a", "b"]\nshares = [1]',
     '[metric]\ncolumn = "pay"\n[attributes.pay]\nedges = [0, 1]',
+    '[metric]\ncolumn = "pay"\n[dataset]\nid = "key"\npositions = "public"\n'
+    '[attributes.job]\nvalues = ["a"]',
 )
 
 
@@ -53,7 +55,7 @@ def page() -> str:
     attribute = docstrings.read(Attribute).named["Attributes"]
     metric = docstrings.read(Metric).named["Attributes"]
     dataset = docstrings.read(Schema).named["Args"]
-    named = {"name": dataset["name"], "id": dataset["id"]}
+    named = {key: dataset[key] for key in keys("dataset")}
     return markdown.page(
         "Schema file",
         _INTRO,
@@ -96,7 +98,11 @@ def refusal(declared: Mapping[str, Any]) -> str:
 
 def _table(name: str, owner: type, told: Mapping[str, str]) -> str:
     defaults = {one.name: one for one in signatures.parameters(owner)}
-    allowed = {"missing": schema.MISSING, "outside": schema.OUTSIDE}
+    allowed = {
+        "missing": schema.MISSING,
+        "outside": schema.OUTSIDE,
+        "positions": schema.POSITIONS,
+    }
     rows = [
         [
             markdown.code(key),

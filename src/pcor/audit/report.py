@@ -85,6 +85,11 @@ class Exposure:
         return "<Exposure: PRIVATE, for the owner only>"
 
     @property
+    def rows_before(self) -> int:
+        """How many rows stand before the record where it is named by its row number; else 0."""
+        return int(self.record) if self.settled.schema.id is None else 0
+
+    @property
     def exposed_people(self) -> int:
         """How many people in the table are exposed."""
         return sum(one.people for one in self.exposed)
@@ -118,7 +123,7 @@ class Exposure:
     def verdict(self) -> str:
         """What it comes to, in plain words."""
         said = _pure_verdict(self) if self.settled.guarantee == "dp" else _verdict(self)
-        return " ".join(filter(None, [said, self.note]))
+        return " ".join(filter(None, [said, _position_verdict(self), self.note]))
 
     def __str__(self) -> str:
         return f"{OWNER_ONLY}\n{self.verdict}"
@@ -131,6 +136,7 @@ class Exposure:
             "verdict": self.verdict,
             "contexts": self.contexts,
             "people": self.people,
+            "rows_before": self.rows_before,
             "exposed_people": self.exposed_people,
             "largest_delta": self.largest_delta,
             "largest_ratio": self.largest_ratio,
@@ -187,6 +193,25 @@ def _newcomers_verdict(found: Exposure) -> str:
     return (
         f" Of {found.tried:,} possible newcomers {len(found.newcomers):,} would change it; the "
         f"most exposed would face a delta of {chance(found.largest_newcomer_delta)}."
+    )
+
+
+def _position_verdict(found: Exposure) -> str:
+    """Say what the record's own name tells, which no comparison of answers looks at."""
+    schema = found.settled.schema
+    if schema.id is not None:
+        return ""
+    declared = ", which the schema declares public" if schema.positions else ""
+    count = found.rows_before
+    rows = (
+        "1 row before the record decides"
+        if count == 1
+        else f"{count:,} rows before the record decide"
+    )
+    return (
+        f"Not counted: the schema has no id column, and {rows} its row number{declared}. To them, "
+        "and to anybody who would come before it, nothing is promised: with or without them that "
+        "number names another row."
     )
 
 

@@ -12,7 +12,7 @@ from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, say, say_json, tell
 from pcor.errors import WriteError
 from pcor.schema import REVIEW, Schema
-from pcor.sources.fitting import draft, marked_lines, misfits
+from pcor.sources.fitting import NO_ID, draft, marked_lines, misfits
 from pcor.writing import check_target, write_text
 
 app = typer.Typer(
@@ -62,6 +62,8 @@ def init(
     say(f"drafted {out}: {marked} lines are marked REVIEW because they were read off the data.")
     say("A domain is public: it must say what could occur. Go through them and delete the marks;")
     say("until then pcor release refuses this schema.")
+    if id_column is None:
+        tell(f"note: {NO_ID}; --id names one")
 
 
 @app.command("check")
@@ -86,6 +88,8 @@ def check(
         for misfit in found:
             say(f"- {misfit}")
         say("the table does not fit the schema" if found else "the table fits the schema")
+        if not declared.names_records:
+            tell(f"note: {NO_ID}")
         if marks:
             tell(f"{marks} lines of the schema are still marked REVIEW")
     if found:

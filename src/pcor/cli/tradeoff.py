@@ -86,10 +86,13 @@ def tradeoff(
     rule = get_detector(detector)
     points = _points(table, rule, LINES, costs, count, seed)
     counting = rule if isinstance(rule, CountDetector) else pcor.Tail()
-    try:
-        points += _points(table, counting, [PURE], costs, count, seed)
-    except NoValidContext:
-        tell(f"note: guarantee dp is left out: no outlier by {counting.name} was found")
+    if table.schema.names_records:
+        try:
+            points += _points(table, counting, [PURE], costs, count, seed)
+        except NoValidContext:
+            tell(f"note: guarantee dp is left out: no outlier by {counting.name} was found")
+    else:
+        tell("note: guarantee dp is left out: the schema has no id column")
     note = SYNTHETIC if file is None else OWNER_ONLY
     content = {
         **({} if file is None else {"owner_only": OWNER_ONLY}),

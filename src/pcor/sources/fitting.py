@@ -37,6 +37,10 @@ _HEADER = """\
 # was read off the data. Check each one, add what can occur but did not, remove what only an error
 # can have put there, and then delete the marks.
 """
+NO_ID = (
+    "no id column: a record is its row number, nothing is promised to whoever stands before it, "
+    "and guarantee 'dp' is refused"
+)
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ def draft(
     _check_metric(columns[metric], metric)
     dataset = name or (Path(source).stem if isinstance(source, str | Path) else "dataset")
     lines = [_HEADER, "[dataset]", f"name = {toml_value(dataset)}"]
-    lines += [f"id = {toml_value(id_column)}"] if id_column is not None else []
+    lines += [f"# {NO_ID}" if id_column is None else f"id = {toml_value(id_column)}"]
     lines += ["", "[metric]", f"column = {toml_value(metric)}"]
     for attribute in attributes:
         lines += [
