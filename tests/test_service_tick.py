@@ -20,7 +20,7 @@ import pcor
 from pcor.demo import PLANTED, salaries, salary_schema
 from pcor.service.service import Service
 from pcor.service.settings import Settings
-from pcor.service.tick import MARGIN, moment_for, next_moment, rounded_up
+from pcor.service.tick import LEFT, moment_for, next_moment, rounded_up, spare
 from tests.service_world import ABSENT, ANALYST, OUTLIER, registration, world
 
 times = st.integers(min_value=0, max_value=2**41)
@@ -28,22 +28,31 @@ spans = st.integers(min_value=1, max_value=10**6)
 
 
 @given(asked=times, delay=spans, tick=spans, took=st.data())
-def test_every_search_within_the_delay_is_seen_at_the_same_moment(
+def test_every_search_that_leaves_what_is_spare_is_seen_at_the_same_moment(
     asked: int, delay: int, tick: int, took: st.DataObject
 ) -> None:
-    first = rounded_up(asked + delay, tick)
-    ready = took.draw(st.integers(min_value=asked, max_value=max(asked, first - MARGIN)))
-    if ready + MARGIN <= first:
-        assert moment_for(asked, ready, delay=delay, tick=tick) == first
+    first, kept = rounded_up(asked + delay, tick), spare(delay)
+    drawn = took.draw(st.integers(min_value=asked, max_value=max(asked, first - kept)))
+    noted = drawn + took.draw(st.integers(min_value=0, max_value=kept - kept // LEFT))
+    if drawn + kept <= first:
+        assert moment_for(asked, drawn=drawn, now=noted, delay=delay, tick=tick) == first
 
 
-@given(asked=times, delay=spans, tick=spans, took=st.integers(0, 10**9))
-def test_a_moment_is_a_tick_is_not_before_the_answer_and_is_one_of_few(
-    asked: int, delay: int, tick: int, took: int
+@given(
+    asked=times,
+    delay=spans,
+    tick=spans,
+    took=st.integers(0, 10**9),
+    held_up=st.integers(0, 10**9),
+)
+def test_a_moment_is_a_tick_is_still_to_come_and_is_one_of_few(
+    asked: int, delay: int, tick: int, took: int, held_up: int
 ) -> None:
-    moment = moment_for(asked, asked + took, delay=delay, tick=tick)
+    noted = asked + took + held_up
+    moment = moment_for(asked, drawn=asked + took, now=noted, delay=delay, tick=tick)
     assert moment % tick == 0
-    assert moment >= asked + took + MARGIN
+    assert moment >= asked + took + spare(delay)
+    assert moment >= noted + spare(delay) // LEFT
     allowed = {rounded_up(asked + delay * 2**k, tick) for k in range(40)}
     assert moment in allowed
 

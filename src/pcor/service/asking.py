@@ -18,6 +18,7 @@ from pcor.errors import ParameterError, StillRunning, plain
 from pcor.ledger import Request
 from pcor.ledger.accounts import read_account
 from pcor.ledger.amounts import amount
+from pcor.ledger.entries import lock_head
 from pcor.ledger.request import canonical, canonical_record, fingerprint
 from pcor.planning import Plan
 from pcor.service.answers import split
@@ -26,7 +27,6 @@ from pcor.service.jobs import (
     answer_of,
     find_call,
     find_job,
-    is_charged,
     new_job,
     read_charged,
     save_call,
@@ -151,46 +151,48 @@ def ask(service: Service, key: Key, question: Question, call: str) -> Job:
     """Ask a question under an Idempotency-Key; return its job, which is paid for.
 
     The same key and question again is free and gives the same job; one that is still being
-    answered is refused with 409, as the draft for that header says.
+    answered is refused with 409, as the draft for that header says. A repeat is answered from the
+    row of its job alone, by one read and without a lock: it does the same while the draw runs and
+    once the answer is stored, and only the sweep takes up what was left.
     """
-    job, fresh = _find_or_save(service, key, question, call)
-    if job.is_shown(service.now()):
-        return job
+    database = service.ledger.database
+    with database.reading() as connection:
+        known, paid = find_call(connection, key.payer, call, question.fingerprint)
+    if known is not None and paid:
+        if not known.is_shown(service.now()):
+            raise running(service, known)
+        return known
+    # What was refused before, or left by a crash before its charge, is judged by today's rules.
+    settled = settle(service, key, question)
+    with database.writing() as connection:
+        lock_head(connection)
+        job, paid = save_call(
+            connection,
+            call,
+            question.fingerprint,
+            new_job(
+                settled.request,
+                canonical_record(question.record),
+                settled.registration.version,
+                service.now(),  # after the lock is had, however long others held it
+            ),
+        )
+    if not paid:
+        _charge(service, job)
+    return job
+
+
+def _charge(service: Service, job: Job) -> None:
+    """Charge a job, and have it drawn."""
     _check_source(service, job)  # what cannot be drawn is not charged
     service.at_step("before charge")
     try:
         claim = service.ledger.charge(job.request)
     except StillRunning:
-        if fresh:
-            return job  # another key asked the same: it is the same job
-        raise running(service, job) from None
+        return  # another key asked the same at this moment: it is the same job
     service.at_step("after charge")
-    if claim.state == "new":
+    if claim.state != "done":
         service.drawer.take(job, claim)
-    elif claim.state == "unfinished":
-        service.drawer.take_up(job, claim)
-    elif not fresh:  # stored, and not yet to be seen
-        raise running(service, job)
-    return job
-
-
-def _find_or_save(service: Service, key: Key, question: Question, call: str) -> tuple[Job, bool]:
-    """Return the job of a call, and whether the call is new."""
-    database = service.ledger.database
-    with database.reading() as connection:
-        known = find_call(connection, key.payer, call, question.fingerprint)
-        if known is not None and (known.shown is not None or is_charged(connection, known)):
-            return known, False
-    # What was refused before, or left by a crash before its charge, is judged by today's rules.
-    settled = settle(service, key, question)
-    new = new_job(
-        settled.request,
-        canonical_record(question.record),
-        settled.registration.version,
-        service.now(),
-    )
-    with database.writing() as connection:
-        return save_call(connection, call, question.fingerprint, new)
 
 
 def _check_source(service: Service, job: Job) -> None:

@@ -23,6 +23,7 @@ from pcor.errors import (
     StillRunning,
 )
 from pcor.ledger import Claim, Ledger
+from pcor.ledger.entries import lock_head
 from pcor.ledger.leases import forget_lease
 from pcor.release import release
 from pcor.service.events import note
@@ -108,11 +109,14 @@ class Drawer:
         while self._taken and time.monotonic() < until:
             time.sleep(0.02)
 
-    def show(self, job: Job) -> None:
-        """Let a stored answer be seen at the next moment that is allowed."""
-        moment = moment_for(job.begun, self._clock(), **self._settings.moments)
+    def _show(self, job: Job, drawn: int) -> None:
+        """Let a stored answer be seen at a moment that is allowed, and that is still to come."""
         with self._ledger.database.writing() as connection:
+            lock_head(connection)  # before the clock is read: who waits for it must not be early
+            moment = moment_for(job.begun, drawn=drawn, now=self._clock(), **self._settings.moments)
             show_job(connection, job, moment)
+        if self._clock() > moment:
+            log.warning("release %s is shown late: the database is too slow for the delay", job.id)
 
     def sweep(self) -> int:
         """Take up what nobody is answering; return how much that was."""
@@ -141,22 +145,24 @@ class Drawer:
             self._stored.add(job.id)  # another process may be about to show it: look again later
             return False
         self._stored.discard(job.id)
-        self.take_up(job, claim)
+        self._take_up(job, claim)
         return True
 
-    def take_up(self, job: Job, claim: Claim) -> None:
+    def _take_up(self, job: Job, claim: Claim) -> None:
         """Go on with a question that was charged before and left."""
         try:
             with self._ledger.database.writing() as connection:
+                lock_head(connection)
+                now = self._clock()
                 if job.id not in self._noted:  # once, however often it has to be put off again
-                    note(connection, "recovery", "service", {"release": job.id}, now=self._clock())
-                job = begin_job(connection, job, self._clock())
+                    note(connection, "recovery", "service", {"release": job.id}, now=now)
+                job = begin_job(connection, job, now)
         except BaseException:
             forget_lease(claim.lease)  # or this process would be taken to draw for ever
             raise
         self._noted.add(job.id)
         if claim.state == "done":
-            self.show(job)
+            self._show(job, drawn=job.begun)
         else:
             self.take(job, claim)
 
@@ -172,10 +178,11 @@ class Drawer:
                 if self._stopping.is_set():
                     raise Stopping
                 outcome = self._draw(job)
+                drawn = self._clock()
                 self._at_step("after draw")
                 self._store(claim, outcome)
             self._at_step("after store")
-            self.show(job)
+            self._show(job, drawn)
         except Stopping:
             pass
         except LedgerError as error:  # it stays charged, and the next sweep takes it up

@@ -14,13 +14,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, insert, select, update
 
 from pcor.errors import KeyConflict, plain
 from pcor.ledger import Request
 from pcor.ledger import tables as books
 from pcor.ledger.charging import find_answer
-from pcor.ledger.entries import lock_head
 from pcor.service import tables
 
 
@@ -67,20 +66,29 @@ class Job:
         }
 
 
-def find_call(connection: Connection, analyst: str, key: str, fingerprint: str) -> Job | None:
-    """Return the job that an Idempotency-Key stands for; refuse another body."""
-    columns = tables.calls.c
+def find_call(
+    connection: Connection, analyst: str, key: str, fingerprint: str
+) -> tuple[Job | None, bool]:
+    """Return the job that an Idempotency-Key stands for, and whether it is paid for.
+
+    Another body is refused. It is one statement, and the same one whether the answer is there or
+    not: how long a repeat takes must not tell.
+    """
+    calls, jobs = tables.calls.c, tables.jobs.c
     row = connection.execute(
-        select(tables.calls).where(columns.analyst == analyst, columns.key == key)
+        select(tables.jobs, calls.fingerprint, books.requests.c.charge)
+        .join(tables.calls, calls.job == jobs.id)
+        .outerjoin(books.requests, _same())
+        .where(calls.analyst == analyst, calls.key == key)
     ).one_or_none()
     if row is None:
-        return None
+        return None, False
     if row.fingerprint != fingerprint:
         raise KeyConflict(
             "this Idempotency-Key stands for another request; repeat that one unchanged, or take a "
             "new key. Nothing was spent"
         )
-    return find_job(connection, row.job)
+    return _job(row), row.charge is not None
 
 
 def find_job(connection: Connection, name: str) -> Job | None:
@@ -103,18 +111,19 @@ def find_question(connection: Connection, request: Request) -> Job | None:
 
 
 def save_call(connection: Connection, key: str, fingerprint: str, new: Job) -> tuple[Job, bool]:
-    """Bind an Idempotency-Key to a question; return its job, and whether the key is new.
+    """Bind an Idempotency-Key to a question; return its job, and whether it is paid for.
 
     A job that is not charged yet is asked anew: its time, and the registration it is asked of, are
-    those of now. A key whose question has come to mean another one meanwhile is refused.
+    those of now. A key whose question has come to mean another one meanwhile is refused. The caller
+    holds the lock.
     """
-    lock_head(connection)
-    known = find_call(connection, new.request.analyst, key, fingerprint)
+    known, _ = find_call(connection, new.request.analyst, key, fingerprint)
     job = find_question(connection, new.request) if known is None else known
+    paid = job is not None and is_charged(connection, job)
     if job is None:
         job = new
         connection.execute(insert(tables.jobs).values(_row(new)))
-    elif not is_charged(connection, job):
+    elif not paid:
         if job.request != new.request:
             raise KeyConflict(
                 "this dataset was registered anew since this Idempotency-Key was first sent, and "
@@ -128,7 +137,7 @@ def save_call(connection: Connection, key: str, fingerprint: str, new: Job) -> t
                 analyst=new.request.analyst, key=key, fingerprint=fingerprint, job=job.id
             )
         )
-    return job, known is None
+    return job, paid
 
 
 def new_job(request: Request, record: int | str, version: int, asked: int) -> Job:
@@ -179,9 +188,13 @@ def is_charged(connection: Connection, job: Job) -> bool:
 
 
 def _charged() -> Select[Any]:
+    return select(tables.jobs).join(books.requests, _same())
+
+
+def _same() -> ColumnElement[bool]:
+    """Return the condition that a job's request is the one in the books."""
     jobs, paid = tables.jobs.c, books.requests.c
-    same = and_(jobs.dataset == paid.dataset, jobs.analyst == paid.analyst, jobs.key == paid.key)
-    return select(tables.jobs).join(books.requests, same)
+    return and_(jobs.dataset == paid.dataset, jobs.analyst == paid.analyst, jobs.key == paid.key)
 
 
 def _row(job: Job) -> dict[str, Any]:

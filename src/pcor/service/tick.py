@@ -2,17 +2,29 @@
 
 Private: how long a search took, because it depends on the rows. A question asked at time T has the
 moments T + delay, T + 2 delay, T + 4 delay, ..., each rounded up to a multiple of the tick. All of
-them are known before anything is drawn. An answer is shown at the first of them that comes after
-it was stored. So whoever watches learns which of these moments it was, and nothing finer: nothing
-at all where every search ends within the delay, and about log2(time / delay) possible outcomes
-where one does not. docs/how-to/service.md says what remains.
+them are known before anything is drawn. An answer is shown at the first of them for which it was
+drawn in time, with a while to spare in which it is stored. So whoever watches learns which of these
+moments it was, and nothing finer: nothing at all where every search ends in time for the first, and
+about log2(time / delay) possible outcomes where one does not. docs/explanation/attack-model.md says
+what remains.
 """
 
 from __future__ import annotations
 
-# An answer that is stored this shortly before a moment waits for the next one, so that the note
-# that it may be shown is on the disk in time. Milliseconds.
-MARGIN = 50
+# What is kept free before a moment for storing an answer: a quarter of the delay, within these
+# bounds. Milliseconds.
+LEAST_SPARE, MOST_SPARE = 50, 2000
+# The part of it that must be left when the lock is had, so that the note is on the disk in time.
+LEFT = 5
+
+
+def spare(delay: int) -> int:
+    """Return how long before a moment an answer must be drawn to be seen at that moment.
+
+    >>> spare(100), spare(5000), spare(60_000)
+    (50, 1250, 2000)
+    """
+    return min(max(delay // 4, LEAST_SPARE), MOST_SPARE)
 
 
 def rounded_up(moment: int, tick: int) -> int:
@@ -24,13 +36,27 @@ def rounded_up(moment: int, tick: int) -> int:
     return -(-moment // tick) * tick
 
 
-def moment_for(asked: int, ready: int, *, delay: int, tick: int) -> int:
-    """Return the moment at which an answer that is ready will be seen.
+def moment_for(asked: int, *, drawn: int, now: int, delay: int, tick: int) -> int:
+    """Return the moment at which an answer will be seen.
 
-    >>> [moment_for(10_300, ready, delay=2000, tick=1000) for ready in (10_301, 12_900, 13_100)]
-    [13000, 13000, 15000]
+    It follows from when the answer was drawn, unless storing it took longer than what is spare: how
+    long others held the books is for those others to choose, and must decide nothing. And it is
+    still to come, whatever happened.
+
+    Args:
+        asked: when the question was asked.
+        drawn: when its answer was drawn.
+        now: read while the lock is held under which the moment is written down.
+        delay: from the question to the first moment.
+        tick: of which all moments are multiples.
+
+    >>> [moment_for(300, drawn=x, now=x, delay=2000, tick=1000) for x in (301, 2500, 2501)]
+    [3000, 3000, 5000]
+    >>> [moment_for(300, drawn=2500, now=x, delay=2000, tick=1000) for x in (2900, 2901)]
+    [3000, 5000]
     """
-    return next_moment(asked, ready + MARGIN - 1, delay=delay, tick=tick)
+    kept = spare(delay)
+    return next_moment(asked, max(drawn + kept, now + kept // LEFT) - 1, delay=delay, tick=tick)
 
 
 def next_moment(asked: int, now: int, *, delay: int, tick: int) -> int:
