@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import stat
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -176,6 +178,22 @@ def test_a_certificate_of_another_plan_is_not_read_as_a_release() -> None:
     other = pcor.plan(table().schema, "0.3", **SETTINGS)
     with pytest.raises(ParameterError, match="not made by this plan"):
         pcor.Release.from_dict(drawn().to_dict(), other)
+
+
+def test_a_certificate_on_paper_names_its_date_its_dataset_and_its_entry(url: str) -> None:
+    midnight = datetime(2031, 5, 17, 23, 59, 59, tzinfo=UTC)
+    books = Ledger(url, clock=midnight.timestamp)
+    books.set_budget(DATASET, 1)
+    first, again = release(books), release(books)
+    charge = next(entry for entry in books.entries() if entry.kind == "charge")
+    for page in (first.to_html(), again.to_html()):
+        said = " ".join(re.sub("<[^>]+>", " ", page).split())
+        assert f"dataset {table().schema.name}" in said
+        assert "date 2031-05-17" in said
+        assert f"ledger entry {charge.hash}" in said
+        assert "23:59" not in page  # the calendar's day, and no time
+    assert first.to_dict() == again.to_dict()
+    assert "2031" not in first.to_json()
 
 
 # -- budgets --------------------------------------------------------------------------------------

@@ -134,6 +134,18 @@ def test_another_analysts_answer_is_as_if_it_were_not(place: World, analyst: Per
     assert name not in other.get("/releases").text
 
 
+def test_a_downloaded_certificate_names_the_day_and_the_entry_of_its_charge(
+    place: World, analyst: Person
+) -> None:
+    name = place.ask(draw=47).json()["id"]
+    place.wait(name)
+    page = analyst.get(f"/releases/{name}/certificate.html").text
+    charges = [e for e in place.service.ledger.entries(DATASET, ANALYST) if e.kind == "charge"]
+    assert f"<td>{charges[-1].hash}</td>" in page
+    assert f"<td>{charges[-1].at[:10]}</td>" in page
+    assert charges[-1].at[10:] not in page
+
+
 def test_a_plan_is_free_and_the_same_for_closed_and_missing_records(
     place: World, analyst: Person
 ) -> None:

@@ -9,11 +9,13 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, Page, Route, expect
 
+import pcor
 from tests.page_world import NARROW, Site, Visit, browser, site, visit
 from tests.service_world import ABSENT, ANALYST, DATASET, OTHER, OUTLIER, SCHEMA
 
@@ -57,6 +59,38 @@ def accessible(page: Page, *rules: str) -> list[str]:
 def fits(page: Page) -> bool:
     """Whether nothing is wider than the screen."""
     return bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
+
+
+# -- on paper -------------------------------------------------------------------------------------
+
+# Of each value: how dark its ink is on white paper (0 is black), and how it is marked. A browser
+# prints no backgrounds unless it is told to, so they do not count.
+ON_PAPER = """all => all.map(one => {
+    const style = getComputedStyle(one)
+    const [red, green, blue] = style.color.match(/[0-9.]+/g).map(Number)
+    const ink = 255 - (255 - (red + green + blue) / 3) * style.opacity
+    const bold = Number(style.fontWeight) >= 600
+    const ticked = getComputedStyle(one, '::before').content.includes('\u2713')
+    return [ink, bold, ticked, style.textDecorationLine.includes('line-through')]
+})"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_printed_certificate_marks_the_chosen_values_in_black(
+    chrome: Browser, scheme: Literal["light", "dark"]
+) -> None:
+    table = pcor.Table(pcor.demo.ten_people(), pcor.demo.ten_people_schema())
+    start = pcor.Context(table.schema, {"job_title": ["CEO", "Lawyer"], "city": ["Ottawa"]})
+    release = pcor.Release(8, start, pcor.plan(table.schema, "0.2"), private=True)
+    page = chrome.new_page()
+    page.set_content(release.to_html())
+    page.emulate_media(media="print", color_scheme=scheme)
+    chosen = page.locator(".in").evaluate_all(ON_PAPER)
+    others = page.locator(".out").evaluate_all(ON_PAPER)
+    assert (len(chosen), len(others)) == (len(start), table.schema.width - len(start))
+    assert all(one == [0, True, True, False] for one in chosen)
+    assert all(80 < ink < 140 and marks == [False, False, True] for ink, *marks in others)
+    page.close()
 
 
 # -- the analyst ----------------------------------------------------------------------------------

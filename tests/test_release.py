@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from datetime import UTC, datetime
 from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
@@ -134,6 +135,18 @@ def test_a_certificate_is_read_again_with_its_plan(released: pcor.Release) -> No
     for other in ({}, {"format": "pcor-error/1"}, released.to_json()):
         with pytest.raises(ParameterError, match="no certificate of a release"):
             pcor.Release.from_dict(other, released.plan)  # type: ignore[arg-type]
+
+
+def test_a_certificate_that_no_ledger_paid_for_has_the_date_of_its_page(
+    released: pcor.Release,
+) -> None:
+    before = datetime.now(UTC).date()
+    page = released.to_html()
+    assert "ledger entry" not in page
+    assert any(
+        f"<td>{day.isoformat()} (when this page was written)</td>" in page
+        for day in (before, datetime.now(UTC).date())
+    )
 
 
 def test_the_page_needs_nothing_from_elsewhere_and_no_value_can_break_out_of_it() -> None:

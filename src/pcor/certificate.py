@@ -15,6 +15,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,20 @@ NOT_PRIVATE = "NOT PRIVATE: drawn with a seeded generator, for tests only"
 
 
 @dataclass(frozen=True)
+class Receipt:
+    """Where a ledger wrote a release down. It goes on the page, and is no part of the JSON.
+
+    Attributes:
+        entry: the hash of the entry that charged it. Not its number: how many entries lie between
+            two charges tells roughly how long an answer took, which depends on private rows.
+        date: the day it was asked for, in UTC; no time of day, for the same reason.
+    """
+
+    entry: str
+    date: str
+
+
+@dataclass(frozen=True)
 class Release:
     """A released context.
 
@@ -43,6 +58,7 @@ class Release:
         private: false for seeded runs, which are for tests.
         stored: the certificate as it was written down, for a release that is repeated.
         engine: what held the rows, with its version.
+        receipt: where it is in a ledger, if one paid for it.
     """
 
     record: int | str
@@ -51,6 +67,7 @@ class Release:
     private: bool
     stored: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
     engine: str = field(default="unknown", compare=False)
+    receipt: Receipt | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def from_dict(cls, certificate: Mapping[str, Any], plan: Plan | None = None) -> Release:
@@ -151,6 +168,11 @@ _PAGE_STYLE = """
 :root { color-scheme: light dark }
 body { font: 1rem/1.5 system-ui, sans-serif; margin: 2rem auto; padding: 0 1rem }
 h1 { font-size: 1.3rem } h2 { font-size: 1.05rem; margin-top: 2rem }
+@media print {
+  :root { color-scheme: light }
+  body { margin: 0; padding: 0; font-size: 10.5pt }
+  h1, h2 { break-after: avoid }
+}
 """
 
 
@@ -163,10 +185,19 @@ def _page(release: Release) -> str:
 <title>PCOR certificate: record {html.escape(str(release.record))}</title>
 <style>{_PAGE_STYLE}{markup.STYLE}</style></head><body class="pcor">
 <h1>{html.escape(str(release))}</h1>
+{markup.named_rows(_origin(release))}
 {_sections(release, "h2")}
 <script type="application/json" id="certificate">{embedded}</script>
 </body></html>
 """
+
+
+def _origin(release: Release) -> dict[str, object]:
+    """Return of which table the sentence is, since when, and where it is written down."""
+    rows: dict[str, object] = {"dataset": release.plan.schema.name}
+    if release.receipt is None:
+        return rows | {"date": f"{datetime.now(UTC).date()} (when this page was written)"}
+    return rows | {"date": release.receipt.date, "ledger entry": release.receipt.entry}
 
 
 def _sections(release: Release, heading: str) -> str:

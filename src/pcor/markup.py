@@ -2,7 +2,8 @@
 
 Every text is escaped here and nowhere else. A piece needs nothing from outside, keeps its style to
 itself (``.pcor``), takes its colours from the page around it, and still tells chosen values from
-the others where a viewer throws styles away: they are bold, the others are struck through.
+the others where a viewer throws styles away: they are bold, the others are struck through. On
+paper the chosen ones are black, ticked and framed: browsers leave out backgrounds.
 """
 
 from __future__ import annotations
@@ -28,6 +29,13 @@ STYLE = """
 .pcor .out { opacity: .6 }
 .pcor .warning { border: 3px solid #dc2626; padding: .6rem; font-weight: bold }
 .pcor pre { white-space: pre-wrap; overflow-wrap: anywhere }
+@media print {
+  .pcor { --line: #999; color: #000; max-width: none }
+  .pcor .in { background: none; border: 2px solid #000; color: #000; font-weight: bold }
+  .pcor .in::before { content: "\u2713" / ""; margin-right: .3rem }
+  .pcor .out { border-color: transparent; color: #666; opacity: 1 }
+  .pcor tr, .pcor pre, .pcor li { break-inside: avoid }
+}
 """
 
 

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import partial
@@ -20,7 +21,7 @@ from typing import IO, Any
 
 from sqlalchemy import Connection
 
-from pcor.certificate import Release
+from pcor.certificate import Receipt, Release
 from pcor.choosing import Chooser
 from pcor.errors import (
     Amount,
@@ -51,7 +52,16 @@ from pcor.ledger.charging import (
     store_answer,
 )
 from pcor.ledger.database import Database
-from pcor.ledger.entries import BATCH, Entry, Head, append, lock_head, read_entries, read_head
+from pcor.ledger.entries import (
+    BATCH,
+    Entry,
+    Head,
+    append,
+    lock_head,
+    read_entries,
+    read_entry,
+    read_head,
+)
 from pcor.ledger.leases import LEASE, RENEWAL, end_lease, forget_lease, renew_lease
 from pcor.ledger.request import Request, check_name
 from pcor.ledger.upgrading import open_tables
@@ -200,7 +210,7 @@ class Ledger:
             table.record(record)  # refuses before the charge, as pcor.release does
             claim = self.charge(request)
         if claim.answer is not None:
-            return read_answer(claim.answer, settled)
+            return replace(read_answer(claim.answer, settled), receipt=self.receipt(claim))
         with self.drawing(claim):
             outcome: Release | PcorError
             try:
@@ -208,7 +218,7 @@ class Ledger:
             except PcorError as error:
                 outcome = error
             answer = self.store(claim, outcome)
-        return read_answer(answer, settled)
+        return replace(read_answer(answer, settled), receipt=self.receipt(claim))
 
     def answered(self, request: Request) -> Claim | None:
         """Return the stored answer of a request, if there is one. Free."""
@@ -248,6 +258,12 @@ class Ledger:
         with self.database.writing() as connection:
             head = lock_head(connection)
             return store_answer(connection, head, claim, write_answer(outcome, paid=True))
+
+    def receipt(self, claim: Claim) -> Receipt:
+        """Return where and on which day a claim was charged, for its certificate."""
+        with self.database.reading() as connection:
+            entry = read_entry(connection, claim.charge)
+        return Receipt(entry.hash, entry.at[: len("2024-12-31")])
 
     @contextmanager
     def drawing(self, claim: Claim) -> Iterator[None]:

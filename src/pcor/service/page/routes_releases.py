@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from fastapi import Request, Response
@@ -82,7 +83,9 @@ def get_certificate_page(request: Request, key: Asker, name: Identifier) -> Resp
     service = of(request)
     job, certificate = _certificate(service, key, name)
     plan = _registration(service, job).plan(job.request.epsilon)
-    text = Release.from_dict(certificate, plan).to_html()
+    claim = service.ledger.answered(job.request)
+    receipt = None if claim is None else service.ledger.receipt(claim)
+    text = replace(Release.from_dict(certificate, plan), receipt=receipt).to_html()
     return _file(text, "text/html; charset=utf-8", f"pcor-{name}.html")
 
 
