@@ -127,7 +127,7 @@ def test_an_answer_that_there_is_none_is_charged_and_says_so(files: Files, books
     assert "This answer is paid for like any other" in again.err
 
 
-@pytest.mark.parametrize("command", ["show", "export", "verify", "upgrade"])
+@pytest.mark.parametrize("command", ["show", "history", "export", "verify", "upgrade"])
 def test_a_ledger_that_is_not_there_is_said_and_not_made(tmp_path: Path, command: str) -> None:
     refused = pcor_("ledger", command, tmp_path / "typo.db")
     assert refused.code == 5
@@ -142,6 +142,34 @@ def test_export_prints_one_line_for_each_entry(files: Files, books: str, tmp_pat
     done = pcor_("ledger", "export", books, "--out", tmp_path / "books.jsonl", "--json")
     assert done.json["entries"] == 3
     assert (tmp_path / "books.jsonl").read_text().splitlines() == printed
+
+
+def test_history_lists_what_happened_in_order(files: Files, books: str) -> None:
+    pcor_("ledger", "budget", books, "others", "--epsilon", 3)
+    release(files, books, "--out", files.folder / "c.html")
+    release(files, books, "--key", "second", "--epsilon", "0.7")
+    listed = pcor_("ledger", "history", books, "--json").json
+    assert [entry["kind"] for entry in listed["entries"]] == (
+        ["budget", "budget", "charge", "answer", "refusal"]
+    )
+    assert listed["head"] == pcor_("ledger", "show", books, "--json").json["head"]
+    lines = pcor_("ledger", "history", books, "pay").out.splitlines()
+    assert [line.split()[0] for line in lines] == ["number", "1", "3", "4", "5"]
+    for line, said in zip(
+        lines[1:],
+        ("set to epsilon 1", "17: epsilon 0.5, OCDP", "3 answered: a context", "short by 0.2"),
+        strict=True,
+    ):
+        assert said in line
+    # The certificate of a release names its charge.
+    charge = listed["entries"][2]["hash"]
+    assert f"<td>{charge}</td>" in (files.folder / "c.html").read_text(encoding="utf-8")
+    assert charge[:10] in lines[2]
+
+
+def test_the_history_of_a_dataset_without_a_budget_is_refused(books: str) -> None:
+    refused = pcor_("ledger", "history", books, "nobody")
+    assert (refused.code, "no budget for dataset 'nobody'" in refused.err) == (2, True)
 
 
 def test_verify_says_whether_the_ledger_is_whole(files: Files, books: str) -> None:

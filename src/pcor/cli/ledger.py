@@ -18,7 +18,7 @@ from pcor.errors import LedgerError, ParameterError, plain
 from pcor.writing import check_target
 
 if TYPE_CHECKING:
-    from pcor.ledger import Head, Status
+    from pcor.ledger import Entry, Head, Status
 
 app = typer.Typer(
     help="Keep a budget that outlives the command: set it, share it out, look at the books.",
@@ -104,6 +104,31 @@ def show(
     _show([ledger.status(name) for name in names], as_json, ledger.head())
 
 
+@app.command("history")
+@guarded
+def history(
+    url: Url,
+    dataset: Annotated[
+        str | None, typer.Argument(help="Only this dataset.", metavar="[DATASET]")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """List what happened, in order: budgets, charges, answers, refusals.
+
+    An answer has no time: how long it took depends on private rows. Example:
+
+    pcor ledger history books.db claims
+    """
+    ledger = _open(url)
+    if dataset is not None:
+        ledger.status(dataset)  # refuses a name without a budget
+    entries = list(ledger.entries(dataset))
+    if as_json:
+        say_json({"entries": [entry.to_dict() for entry in entries], "head": str(ledger.head())})
+        return
+    _print_entries(entries)
+
+
 @app.command("export")
 @guarded
 def export(
@@ -185,6 +210,29 @@ def _head(text: str) -> Head:
     if not count.isdecimal() or len(digits) != 64:
         raise ParameterError("--noted is a number, a colon and 64 digits, as `show` prints it")
     return Head(int(count), digits)
+
+
+def _print_entries(entries: list[Entry]) -> None:
+    """Print entries as a table; a hash by its first digits, which `grep` finds."""
+    from pcor.ledger.entries import entry_in_words
+
+    rows = [("number", "when (UTC)", "kind", "dataset", "analyst", "hash", "what")]
+    rows += [
+        (
+            str(entry.number),
+            entry.at.replace("T", " ").removesuffix("Z"),
+            entry.kind,
+            entry.dataset,
+            entry.analyst,
+            entry.hash[:10],
+            entry_in_words(entry),
+        )
+        for entry in entries
+    ]
+    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        *cells, what = row
+        say("  ".join([*(f"{c:{w}}" for c, w in zip(cells, wide, strict=False)), what]))
 
 
 def _show(found: list[Status], as_json: bool, head: Head | None = None) -> None:

@@ -13,17 +13,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
+from fractions import Fraction
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
-from pcor.errors import LedgerError
+from pcor.errors import LedgerError, plain
 from pcor.ledger import tables
 from pcor.ledger.amounts import DAMAGED
 from pcor.ledger.request import canonical, fingerprint
 
 KINDS = ("budget", "allotment", "charge", "answer", "refusal")
 START = "0" * 64
+GUARANTEES = {"ocdp": "OCDP (relaxed)", "dp": "DP for all but the record"}
 
 # How many entries are read at once.
 BATCH = 500
@@ -75,6 +77,31 @@ class Entry:
     def to_line(self) -> str:
         """Return the entry as a line of an export."""
         return json.dumps(self.to_dict(), ensure_ascii=False) + "\n"
+
+
+def entry_in_words(entry: Entry) -> str:
+    """Return what an entry says happened."""
+    content = entry.content
+    if entry.kind == "budget":
+        cap = f", at most {_amount(content['cap'])} for one release" if "cap" in content else ""
+        return f"Budget set to epsilon {_amount(content['epsilon'])}{cap}"
+    if entry.kind == "allotment":
+        return f"May spend epsilon {_amount(content['epsilon'])}"
+    if entry.kind == "charge":
+        guarantee = GUARANTEES.get(content["guarantee"], content["guarantee"])
+        return (
+            f"Record {content['request']['record']}: epsilon {_amount(content['epsilon'])}, "
+            f"{guarantee}"
+        )
+    if entry.kind == "answer":
+        answer = content["answer"]
+        found = "a context" if "context" in answer else str(answer.get("kind", "an error"))
+        return f"Entry {content['charge']} answered: {found.replace('_', ' ')}"
+    return str(content.get("refusal", ""))
+
+
+def _amount(text: str) -> str:
+    return plain(Fraction(text))
 
 
 def sealed_hash(columns: Mapping[str, Any]) -> str:

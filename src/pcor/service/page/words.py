@@ -14,7 +14,9 @@ from fractions import Fraction
 from typing import Any
 
 from pcor.errors import plain
-from pcor.ledger import Account, Entry
+from pcor.ledger import Account
+from pcor.ledger.entries import GUARANTEES as GUARANTEES
+from pcor.ledger.entries import entry_in_words as entry_in_words
 from pcor.planning import Plan
 from pcor.schema import Schema
 
@@ -264,31 +266,3 @@ def account_in_words(account: Account) -> AccountView:
         amount_in_words(account.spent_dp),
         None if account.cap is None else amount_in_words(account.cap),
     )
-
-
-GUARANTEES = {"ocdp": "OCDP (relaxed)", "dp": "DP for all but the record"}
-
-
-def entry_in_words(entry: Entry) -> str:
-    """Return what an entry of the ledger says happened."""
-    content = entry.content
-    if entry.kind == "budget":
-        cap = f", at most {_amount(content['cap'])} for one release" if "cap" in content else ""
-        return f"Budget set to epsilon {_amount(content['epsilon'])}{cap}"
-    if entry.kind == "allotment":
-        return f"May spend epsilon {_amount(content['epsilon'])}"
-    if entry.kind == "charge":
-        guarantee = GUARANTEES.get(content["guarantee"], content["guarantee"])
-        return (
-            f"Record {content['request']['record']}: epsilon {_amount(content['epsilon'])}, "
-            f"{guarantee}"
-        )
-    if entry.kind == "answer":
-        answer = content["answer"]
-        found = "a context" if "context" in answer else str(answer.get("kind", "an error"))
-        return f"Entry {content['charge']} answered: {found.replace('_', ' ')}"
-    return str(content.get("refusal", ""))
-
-
-def _amount(text: str) -> str:
-    return amount_in_words(Fraction(text))
