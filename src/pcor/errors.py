@@ -36,7 +36,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class PcorError(Exception):
@@ -44,6 +44,16 @@ class PcorError(Exception):
 
     exit_code: ClassVar[int] = 2
     kind: ClassVar[str] = "bad_input"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Python would call __init__ with the message, which some of these build from other
+        # arguments; a process pool that cannot read an error waits for ever.
+        return _again, (type(self), self.args), self.__dict__
+
+
+def _again(kind: type[PcorError], args: tuple[Any, ...]) -> PcorError:
+    """Return an error with its words; its attributes and notes are set by who copies it."""
+    return kind.__new__(kind, *args)
 
 
 class SchemaError(PcorError):
