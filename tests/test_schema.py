@@ -499,3 +499,31 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
 def test_a_table_declared_twice_in_a_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match="is not TOML"):
         Schema.from_file(written(tmp_path, CLAIMS + "\n[attributes.age]\nedges = [0, 1]\n"))
+
+
+@pytest.mark.parametrize("bad", ["\ud800", "\x00", "\x1b[2J", "\x7f", "\u202e"], ids=ascii)
+@pytest.mark.parametrize(
+    "declared",
+    [
+        lambda bad: {"name": f"claims{bad}"},
+        lambda bad: {"id": f"claim{bad}"},
+        lambda bad: {"metric": f"amount{bad}"},
+        lambda bad: {"metric": {"column": bad}},
+        lambda bad: {"attributes": {f"region{bad}": ["north"]}},
+        lambda bad: {"attributes": {f"region{bad}": {"vlaues": ["north"]}}},
+        lambda bad: {"attributes": {"region": ["north", f"south{bad}"]}},
+    ],
+)
+def test_text_that_cannot_be_printed_or_sent_is_refused_wherever_it_is_declared(
+    declared: Any, bad: str
+) -> None:
+    given: dict[str, Any] = {"metric": "amount", "attributes": {"region": ["north"]}}
+    with pytest.raises(SchemaError, match="cannot be printed") as refused:
+        Schema(**given | declared(bad))
+    str(refused.value).encode()  # the refusal itself can be sent
+
+
+def test_tabs_line_breaks_and_letters_of_any_script_are_fine() -> None:
+    Schema(
+        metric="Pay\n(USD)", attributes={"a\tb": ["S\u00e3o Paulo", "\u6771\u4eac", "\U0001f642"]}
+    )

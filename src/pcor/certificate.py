@@ -23,7 +23,7 @@ from typing import Any
 from pcor import markup, wording
 from pcor.context import Context
 from pcor.detectors.estimator import Estimator
-from pcor.errors import ParameterError, plain
+from pcor.errors import ParameterError, plain, sendable
 from pcor.planning import Plan
 from pcor.promise import Promise
 from pcor.writing import check_target, write_text
@@ -151,7 +151,7 @@ class Release:
 
     def to_json(self) -> str:
         """Return the certificate as JSON."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+        return sendable(json.dumps(self.to_dict(), indent=2, ensure_ascii=False))
 
     def to_html(self) -> str:
         """Return the certificate as one HTML page that needs nothing else."""

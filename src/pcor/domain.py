@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pcor.errors import ContextError, SchemaError, did_you_mean
+from pcor.errors import UNPRINTABLE, ContextError, SchemaError, did_you_mean, is_printable
 
 Value = str | int | float | bool
 
@@ -184,9 +184,11 @@ def _canonical(kind: str, value: object) -> Value | None:
 
 
 def check_name(what: str, name: object) -> None:
-    """Refuse a name that is not a text, or empty."""
+    """Refuse a name that is not a text, or empty, or cannot be printed."""
     if not isinstance(name, str) or not name:
         raise SchemaError(f"{what} must be named by a text that is not empty")
+    if not is_printable(name):
+        raise SchemaError(f"{what}: the name {name!r} {UNPRINTABLE}")
 
 
 def check_order(name: str, given: object) -> None:
@@ -223,6 +225,8 @@ def _checked_values(name: str, values: Sequence[Value]) -> tuple[Value, ...]:
         )
     seen: set[Value] = set()
     for value in values:
+        if isinstance(value, str) and not is_printable(value):
+            raise SchemaError(f"attribute {name!r}: the value {value!r} {UNPRINTABLE}")
         if value in seen:
             raise SchemaError(f"attribute {name!r}: the value {value!r} is declared twice")
         seen.add(value)

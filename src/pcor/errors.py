@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import shlex
 import threading
 import warnings
@@ -278,6 +279,36 @@ def counted(number: int) -> str:
     ('4,194,304', '2^200')
     """
     return f"{number:,}" if number < 1 << 64 else f"2^{number.bit_length() - 1}"
+
+
+# Control characters but the tab and the line breaks, which real headers have; signs that turn the
+# order of the text around them; halves of surrogate pairs, which UTF-8 cannot hold.
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+UNPRINTABLE = (
+    "holds a character that cannot be printed: a control character, or half of a surrogate pair. "
+    "Leave it out"
+)
+
+
+def is_printable(text: str) -> bool:
+    r"""Whether a text can be shown, stored and sent.
+
+    >>> is_printable("S\u00e3o Paulo\t"), is_printable("\ud800"), is_printable("\x1b")
+    (True, False, False)
+    """
+    return _UNPRINTABLE.search(text) is None
+
+
+def sendable(text: str) -> str:
+    r"""Return a text as UTF-8 can hold it; what it cannot is written as JSON escapes it.
+
+    >>> sendable("\ud800")
+    '\\ud800'
+    """
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:

@@ -134,6 +134,7 @@ class Schema:
                     "positions speak of row numbers, and with an id a record is not named by one; "
                     "declare the id or positions, not both"
                 )
+        check_name("the dataset", self.name)
         for column in self.columns:
             if self.columns.count(column) > 1:
                 raise SchemaError(f"column {column!r} is declared twice; each column has one role")
@@ -309,6 +310,7 @@ def _metric(declared: str | Metric | Mapping[str, Any]) -> Metric:
 
 
 def _attribute(name: str, declared: Any) -> Attribute:
+    check_name("an attribute", name)
     if not isinstance(declared, Mapping):
         if isinstance(declared, str) or not isinstance(declared, Iterable):
             raise SchemaError(f"attribute {name!r}: the domain must be a list of values")

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pcor.errors import WriteError
+from pcor.errors import WriteError, sendable
 
 
 def check_target(path: Path, endings: Sequence[str] = (), what: str = "--out") -> None:
@@ -55,4 +55,4 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
 
 def write_text(path: str | Path, text: str) -> None:
     """Write a text file whole or not at all."""
-    write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))
+    write_whole(path, lambda part: part.write_text(sendable(text), encoding="utf-8"))

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from pcor.cli import interrupts
-from pcor.errors import PcorError
+from pcor.errors import PcorError, sendable
 from pcor.promise import OWNER_ONLY as OWNER_ONLY
 
 # Here and not among the options: a doctor must not need what it looks for.
@@ -24,7 +24,7 @@ Command = TypeVar("Command", bound=Callable[..., None])
 
 def say(text: str) -> None:
     """Print a result."""
-    print(text)
+    print(sendable(text))
 
 
 def tell(text: str) -> None:
@@ -35,7 +35,7 @@ def tell(text: str) -> None:
 
 def say_json(content: dict[str, Any]) -> None:
     """Print a result as one JSON object."""
-    print(json.dumps(content, indent=2, ensure_ascii=False))
+    say(json.dumps(content, indent=2, ensure_ascii=False))
 
 
 def guarded(command: Command) -> Command:

@@ -18,7 +18,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
-from pcor.errors import LedgerError, plain
+from pcor.errors import LedgerError, plain, sendable
 from pcor.ledger import tables
 from pcor.ledger.amounts import DAMAGED
 from pcor.ledger.request import canonical, fingerprint
@@ -75,8 +75,8 @@ class Entry:
         return asdict(self) | {"body": self.content}
 
     def to_line(self) -> str:
-        """Return the entry as a line of an export."""
-        return json.dumps(self.to_dict(), ensure_ascii=False) + "\n"
+        """Return the entry as a line of an export, which can be read back to the same hash."""
+        return sendable(json.dumps(self.to_dict(), ensure_ascii=False)) + "\n"
 
 
 def entry_in_words(entry: Entry) -> str:

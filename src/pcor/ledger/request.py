@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from pcor.errors import ParameterError, plain
+from pcor.errors import UNPRINTABLE, ParameterError, is_printable, plain
 from pcor.ledger.amounts import amount
 from pcor.planning import Plan
 from pcor.utility import describe_utility
@@ -73,7 +73,7 @@ class Request:
         body = canonical(
             {
                 "format": FORMAT,
-                "record": canonical_record(record),
+                "record": check_record(record),
                 "version": None if version is None else check_name("version", version),
                 "private": private,
                 **_settings(plan),
@@ -146,6 +146,14 @@ def canonical_record(record: object) -> int | str:
         return int(text) if str(int(text)) == text else text
     except ValueError:
         return text
+
+
+def check_record(record: object) -> int | str:
+    """Return a record's key as a certificate spells it, or refuse what cannot be printed."""
+    key = canonical_record(record)
+    if not is_printable(str(key)):
+        raise ParameterError(f"record: the name {key!r} {UNPRINTABLE}")
+    return key
 
 
 def check_name(what: str, name: object) -> str:

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from pcor.errors import PcorError, WriteError
+from pcor.errors import PcorError, WriteError, sendable
 from pcor.ledger import Request
 from pcor.ledger.answers import write_answer
 from pcor.writing import check_target, write_whole
@@ -94,7 +94,7 @@ class Kept:
             "paid_by": self._paid_by,
             "request": request.fingerprint,
         }
-        return json.dumps(content, ensure_ascii=False).encode() + b"\n"
+        return sendable(json.dumps(content, ensure_ascii=False)).encode() + b"\n"
 
 
 @contextmanager

@@ -53,6 +53,7 @@ def create_app(given: Settings | Service) -> FastAPI:
         summary="Explain why a record is an outlier without giving away everybody else.",
         version=version("pcor"),
         lifespan=lifespan,
+        default_response_class=problems.Sendable,
         # Their pages load scripts from other hosts.
         docs_url=None,
         redoc_url=None,

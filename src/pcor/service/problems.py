@@ -7,6 +7,7 @@ of failure, not its words or its traceback, which can hold rows.
 
 from __future__ import annotations
 
+import json
 import logging
 import secrets
 from collections.abc import Mapping
@@ -19,7 +20,15 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from pcor.errors import BudgetExceeded, KeyConflict, LedgerError, PcorError, StillRunning, plain
+from pcor.errors import (
+    BudgetExceeded,
+    KeyConflict,
+    LedgerError,
+    PcorError,
+    StillRunning,
+    plain,
+    sendable,
+)
 
 log = logging.getLogger("pcor.service")
 
@@ -33,6 +42,15 @@ _STATUSES: tuple[tuple[type[PcorError], int], ...] = (
     (LedgerError, 503),
     (PcorError, 422),
 )
+
+
+class Sendable(JSONResponse):
+    """A body of JSON; text that UTF-8 cannot hold, which old books may have, is escaped."""
+
+    def render(self, content: Any) -> bytes:
+        """Write the body."""
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return sendable(text).encode()
 
 
 class Problem(Exception):
@@ -69,7 +87,7 @@ class Problem(Exception):
             "detail": self.detail,
             **self.more,
         }
-        return JSONResponse(body, self.status, self.headers, MEDIA_TYPE)
+        return Sendable(body, self.status, self.headers, MEDIA_TYPE)
 
 
 class ProblemBody(BaseModel):

@@ -9,6 +9,7 @@ file's state: it says whether two files were the same, and nothing else about th
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -16,10 +17,10 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select
 
-from pcor.errors import ParameterError, plain
+from pcor.errors import ParameterError, SchemaError, plain
 from pcor.ledger.amounts import amount
 from pcor.ledger.entries import lock_head
-from pcor.ledger.request import canonical_record
+from pcor.ledger.request import canonical_record, check_record
 from pcor.planning import Plan, plan
 from pcor.schema import Schema
 from pcor.service import tables
@@ -93,6 +94,8 @@ class Registration:
             raise ParameterError("presets must rise: small, medium, large")
         for epsilon in (small, medium, large):
             self.plan(epsilon)
+        for record in self.records or ():
+            check_record(record)
 
     def to_public(self) -> dict[str, Any]:
         """Return what an analyst may see."""
@@ -139,10 +142,12 @@ def save_registration(connection: Connection, new: Registration, now: int) -> Re
     paid for again.
     """
     lock_head(connection)
-    last = find_registration(connection, new.name)
+    last = _row(connection, new.name)
     new = replace(new, state=_state(connection, new))
-    if last is not None and last.to_body() == new.to_body():
-        return last
+    if last is not None:
+        with suppress(SchemaError):  # the rules of today may refuse it; then this one replaces it
+            if _read(*last).to_body() == new.to_body():
+                return _read(*last)
     version = 1 if last is None else last.version + 1
     connection.execute(
         insert(tables.datasets).values(name=new.name, version=version, made=now, body=new.to_body())
@@ -163,21 +168,30 @@ def find_registration(
     connection: Connection, name: str, version: int | None = None
 ) -> Registration | None:
     """Return a registration: the newest, or a given version."""
-    columns = tables.datasets.c
-    chosen = select(tables.datasets).where(columns.name == name)
-    if version is not None:
-        chosen = chosen.where(columns.version == version)
-    row = connection.execute(chosen.order_by(columns.version.desc()).limit(1)).one_or_none()
-    return None if row is None else _read(row.name, row.version, row.body)
+    row = _row(connection, name, version)
+    return None if row is None else _read(*row)
 
 
 def read_registrations(connection: Connection) -> list[Registration]:
-    """Return the newest registration of every dataset, by name."""
+    """Return the newest registration of every dataset, by name.
+
+    One that the rules of today refuse is left out; asked for by its name, it says why.
+    """
     columns = tables.datasets.c
     newest: dict[str, Registration] = {}
     for row in connection.execute(select(tables.datasets).order_by(columns.name, columns.version)):
-        newest[row.name] = _read(row.name, row.version, row.body)
+        newest.pop(row.name, None)
+        with suppress(SchemaError):
+            newest[row.name] = _read(row.name, row.version, row.body)
     return list(newest.values())
+
+
+def _row(connection: Connection, name: str, version: int | None = None) -> Any:
+    columns = tables.datasets.c
+    chosen = select(columns.name, columns.version, columns.body).where(columns.name == name)
+    if version is not None:
+        chosen = chosen.where(columns.version == version)
+    return connection.execute(chosen.order_by(columns.version.desc()).limit(1)).one_or_none()
 
 
 @lru_cache(maxsize=64)  # a version never changes

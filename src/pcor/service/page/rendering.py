@@ -14,6 +14,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from pcor.errors import sendable
 from pcor.service.keys import Key
 from pcor.service.page.routes_files import address
 from pcor.service.page.words import amount_in_words, day, moment
@@ -81,13 +82,13 @@ def render(
         **given: what the template speaks of.
     """
     text = _templates.get_template(name).render(context(request, key, **given))
-    return HTMLResponse(text, status, HEADERS)
+    return HTMLResponse(sendable(text), status, HEADERS)
 
 
 def pieces(request: Request, name: str, key: Key, marker: str, **given: Any) -> tuple[str, str]:
     """Return a page in two parts, before and after a comment in its template."""
     text = _templates.get_template(name).render(context(request, key, **given))
-    before, _, after = text.partition(f"<!-- {marker} -->")
+    before, _, after = sendable(text).partition(f"<!-- {marker} -->")
     return before, after
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from fastapi import Request, Response
 
 from pcor.certificate import Release
+from pcor.errors import sendable
 from pcor.service import asking
 from pcor.service.answers import split
 from pcor.service.jobs import Job
@@ -73,7 +74,7 @@ def show_release(request: Request, key: Asker, name: Identifier) -> Response:
 def get_certificate(request: Request, key: Asker, name: Identifier) -> Response:
     """Return the certificate as a file."""
     _, certificate = _certificate(of(request), key, name)
-    text = json.dumps(certificate, indent=2, ensure_ascii=False) + "\n"
+    text = sendable(json.dumps(certificate, indent=2, ensure_ascii=False)) + "\n"
     return _file(text, "application/json", f"pcor-{name}.json")
 
 
