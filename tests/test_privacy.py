@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import pcor
 from pcor.accounting import Bill, bill
 from pcor.search import Explorer
-from tests.neighbours import DETECTORS, Row, Small, f_neighbours, worst_ratio
+from tests.neighbours import DETECTORS, Row, Small, f_neighbours, small, worst_ratio
 
 EPSILON = 1.0
 ROUNDING = 1e-9
@@ -138,6 +138,30 @@ def test_a_utility_that_is_not_monotone_pays_double_and_keeps_its_epsilon(rows: 
                 utility=OnlyWithoutB(),
             )
             assert worst <= EPSILON + ROUNDING, search
+
+
+@unhurried
+@given(tables(), st.sampled_from([pcor.DepthFirst, pcor.BreadthFirst]))
+def test_a_steered_search_that_sees_all_of_its_component_is_never_worse_by_default(
+    rows: list[Row], kind: type[pcor.DepthFirst]
+) -> None:
+    """The visited contexts are then the same by either mechanism, and the last draw decides."""
+    detector = DETECTORS["lof"]
+    here = small(rows, detector)
+    if not 1 < len(here.coe) < 7:  # more have too many paths to replay quickly
+        return
+    search = kind(samples=8, start=lowest(here))
+
+    def expected(selection: str | None) -> float:
+        chances = pcor.audit.exact_distribution(
+            here.table, 0, EPSILON, detector=detector, search=search, selection=selection
+        )
+        sizes = here.table.populations([context.mask for context in chances])
+        return float(sizes @ list(chances.values()))
+
+    usual, exponential = expected(None), expected("exponential")
+    assert usual == expected("permute_and_flip")
+    assert usual >= exponential - ROUNDING
 
 
 class TenTimes(pcor.PopulationSize):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from html.parser import HTMLParser
@@ -18,6 +19,7 @@ import pytest
 import pcor
 from pcor.certificate import JSON_SCHEMA
 from pcor.errors import BudgetExceeded, NoValidContext, ParameterError, RecordError, StartError
+from pcor.selection import SystemChooser
 from tests.neighbours import DETECTORS, SCHEMA, small
 from tests.test_privacy import LARGE, NEARLY_EQUAL
 
@@ -68,6 +70,37 @@ def test_explain_numbers_the_steps_and_their_costs(ten: pcor.Table) -> None:
         "3. the final draw among the candidates, by utility: 1 x 0.04 = 0.04",
         "total epsilon 0.2 (tight accounting)",
     ]
+
+
+class Watched(SystemChooser):
+    """Keeps by which mechanism every paid draw is made."""
+
+    def __init__(self) -> None:
+        self.mechanisms: list[str] = []
+
+    def select(self, scores: Sequence[int], *, eta: Fraction, mechanism: str) -> int:
+        self.mechanisms.append(mechanism)
+        return super().select(scores, eta=eta, mechanism=mechanism)
+
+
+@pytest.mark.parametrize("search", ["depth_first", "breadth_first"])
+@pytest.mark.parametrize(
+    ("options", "mechanism"),
+    [
+        ({}, "permute_and_flip"),
+        ({"selection": "exponential"}, "exponential"),
+        ({"delta": 1e-6}, "exponential"),  # composed by its bounded range
+        ({"accounting": "paper"}, "exponential"),
+        ({"accounting": "paper", "selection": "permute_and_flip"}, "permute_and_flip"),
+    ],
+)
+def test_every_paid_draw_of_a_steered_search_is_by_the_mechanism_of_its_certificate(
+    ten: pcor.Table, search: str, options: dict[str, Any], mechanism: str
+) -> None:
+    watched = Watched()
+    release = pcor.release(ten, 8, 0.5, GRUBBS, search, samples=3, chooser=watched, **options)
+    assert watched.mechanisms == [mechanism] * 3  # two steps and the final draw
+    assert release.to_dict()["selection"] == mechanism
 
 
 REQUESTS: list[dict[str, Any]] = [

@@ -42,7 +42,7 @@ class Plan:
         detector: the rule that calls a record an outlier.
         search: where candidates come from, "auto" resolved.
         utility: what makes a candidate good.
-        selection: the mechanism of the final draw.
+        selection: the mechanism of every paid draw.
         bill: the price of every step.
         guarantee: "ocdp", or "dp" for everyone but the record.
         steepness: under "dp", how many people of utility one person of margin is worth.
@@ -201,7 +201,7 @@ def plan(
     elif start is not None and not isinstance(resolved, GraphSearch):
         raise ParameterError(f"search {resolved.name!r} has no start context; leave start out")
     slack = Fraction(0) if delta is None else _delta(delta)
-    chosen = _selection(selection, resolved, accounting, slack)
+    chosen = _selection(selection, accounting, slack)
     if isinstance(rule, CountDetector) and guarantee == "dp":
         steep = _steepness(steepness, rule)
         price = soft_bill(exact(epsilon), score_range(rule, steep))
@@ -214,18 +214,18 @@ def plan(
     return settled
 
 
-def _selection(given: str | None, search: Search, accounting: str, delta: Fraction) -> str:
-    """Return the mechanism of the final draw.
+def _selection(given: str | None, accounting: str, delta: Fraction) -> str:
+    """Return the mechanism of every paid draw: the steps of a steered search, and the final one.
 
-    Permute-and-flip is never worse at the same price where there is one draw. Its range is not
-    bounded, so it is not offered where draws are composed by concentrated differential privacy.
+    A draw by permute-and-flip is never worse at the same price, and prices add up whatever the
+    mechanisms. Its range is not bounded, so it is not offered where draws are composed by
+    concentrated differential privacy. The paper's accounting goes with the paper's mechanism.
     """
     if given is None:
-        single = search.paid_choices == 0 and accounting == "tight"
-        return "permute_and_flip" if single else "exponential"
+        return "permute_and_flip" if accounting == "tight" and delta == 0 else "exponential"
     if delta > 0 and given == "permute_and_flip":
         raise ParameterError(
-            "with a delta the final draw is by selection 'exponential'; leave selection out"
+            "with a delta every draw is by selection 'exponential'; leave selection out"
         )
     return check_mechanism(given)
 

@@ -77,8 +77,9 @@ def release(
         samples: how many contexts a sampling search collects.
         start: a valid context to start from; by default one is found by validity alone.
         accounting: tight, or paper to reproduce its numbers.
-        selection: the mechanism of the final draw: exponential or permute_and_flip. By default
-            permute_and_flip where it is the only paid draw, which is never worse at that price.
+        selection: the mechanism of every paid draw: exponential or permute_and_flip. By default
+            permute_and_flip, no draw of which is worse at that price; exponential with a delta,
+            and with the paper's accounting.
         guarantee: ocdp, or dp: for everyone but the record, with a detector that counts (tail,
             neighbourhood, rare_bin). The context is then likely a valid one if the record
             stands out somewhere by a margin (``Plan.needed``); if not, nothing is said of it.
@@ -180,7 +181,7 @@ def explore(settled: Plan, validity: Validity, chooser: Chooser) -> tuple[list[i
         return scorer(masks)
 
     def paid(masks: Sequence[int]) -> int:
-        return chooser.select(score(masks), eta=settled.bill.step_eta, mechanism="exponential")
+        return chooser.select(score(masks), eta=settled.bill.step_eta, mechanism=settled.selection)
 
     explorer = Explorer(validity, chooser, paid, settled.search.paid_choices)
     candidates = settled.search.explore(explorer)

@@ -38,7 +38,7 @@ _MEANINGS = {
     "utility.with": "The context to stay close to, for overlap.",
     "utility.sensitivity": "What one row can change it by, exact.",
     "utility.monotonic": "Whether a further row can only raise it.",
-    "selection": "How the final draw was made.",
+    "selection": "How every paid draw was made: the steps of a steered search, and the final one.",
     "accounting": "Which price list.",
     "guarantee": "What kind of promise: relaxed, or for everyone but the record.",
     "needed.chance": "How likely the context is valid then.",

@@ -113,7 +113,7 @@ Selection = Annotated[
     str | None,
     typer.Option(
         "--selection",
-        help="The final draw: exponential or permute_and_flip (default where it is the only one).",
+        help="Every paid draw: permute_and_flip (default), or exponential (with a delta or paper).",
     ),
 ]
 Guarantee = Annotated[

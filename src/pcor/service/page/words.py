@@ -131,7 +131,7 @@ def plan_in_words(plan: Plan, record: int | str) -> PlanView:
             ("Detector", _setting(settings["detector"])),
             ("Search", _setting(settings["search"])),
             ("Prefers", _setting(settings["utility"])),
-            ("Final draw", str(settings["selection"]).replace("_", " ")),
+            ("Paid draws", str(settings["selection"]).replace("_", " ")),
             ("Accounting", str(settings["accounting"])),
             ("Possible groups", f"{settings['possible_contexts']:,}")
             if isinstance(settings["possible_contexts"], int)
