@@ -6,6 +6,7 @@ import pickle
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,40 @@ def test_the_exponents_are_those_worked_out_by_hand(
 def test_a_share_that_leaves_nothing_for_one_side_is_refused(share: Any) -> None:
     with pytest.raises(ParameterError, match="final_share must be a number between 0 and 1"):
         pcor.BreadthFirst(final_share=share)
+
+
+PAGE = Path(__file__).parent.parent / "docs" / "proofs" / "accounting.md"
+
+
+@pytest.mark.parametrize(
+    ("search", "named"),
+    [
+        *((kind(), "direct, widest-first") for kind in (pcor.Direct, pcor.WidestFirst)),
+        *((kind(50), "direct, widest-first") for kind in (pcor.Uniform, pcor.RandomWalk)),
+        *(
+            (kind(50), "depth-first, breadth-first")
+            for kind in (pcor.DepthFirst, pcor.BreadthFirst)
+        ),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_the_page_of_the_bill_has_the_exponents_of_the_code(
+    search: pcor.Search, named: str
+) -> None:
+    """The table of numbers: epsilon 0.2, 50 samples, population size."""
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    [row] = [line for line in lines if line.startswith(f"| {named}")]
+    for told, accounting in zip(row.strip("| ").split(" | ")[1:], ["tight", "paper"], strict=True):
+        priced = bill(search, pcor.PopulationSize(), Fraction(1, 5), accounting)
+        expected = [priced.step_eta, priced.eta] if search.paid_choices else [priced.eta]
+        assert [Fraction(number) for number in told.split(", ")] == expected
+
+
+def test_one_sample_by_the_papers_prices_is_charged_whole_and_drawn_with_half() -> None:
+    priced = bill(pcor.DepthFirst(samples=1), pcor.PopulationSize(), Fraction(1), "paper")
+    assert priced.eta == Fraction(1, 4)
+    assert [plain(step.cost) for step in priced.steps] == ["0", "0", "1"]
+    assert "`eta = epsilon / (4 * Du)`" in PAGE.read_text(encoding="utf-8")
 
 
 def test_the_paper_splits_evenly() -> None:

@@ -596,6 +596,21 @@ def test_all_totals_of_a_space_and_their_order_are_those_of_sorting(case: Case, 
     assert heaviest_first(found, visited).tolist() == order
 
 
+def test_contexts_are_sorted_in_memory_of_their_own_size_however_many_rows_there_are() -> None:
+    """Totals near 2^50, as of a table with that many rows: no list as long as that is made."""
+    case = Case((3, 3, 2), [(0, 0, 0), (1, 0, 1), (2, 1, 0), (0, 2, 1)], [0.0] * 4, 0)
+    weights = weights_of(case, None) << 50
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(best_first, "FIRST_STEP", 2)
+        patch.setattr(best_first, "_SORT_AFTER", 1)
+        search = BestFirst(case.validity(Everybody()), weights)
+        while not search.finished:
+            search.advance()
+    space = case.table.record(case.row).space
+    expected = sorted((utility_of(case, mask, None) << 50 for mask in space.masks()), reverse=True)
+    assert utilities_met(search) == expected
+
+
 # -- building a table -----------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -153,13 +154,36 @@ def test_sampling_ends_at_its_cap_and_where_nothing_is_accepted() -> None:
     assert keep_accepted(10, nothing, wanted=3, cap=10, uniform=lambda _: 0) == []
 
 
-def test_public_coins_are_the_operating_systems(monkeypatch: pytest.MonkeyPatch) -> None:
+def system_bits(patch: pytest.MonkeyPatch, bits: Sequence[int]) -> list[int]:
+    """Let the operating system give these numbers; return how many bits each was asked to have."""
     asked: list[int] = []
+    given = iter(bits)
 
     def system(count: int) -> int:
         asked.append(count)
-        return count - 1
+        return next(given)
 
-    monkeypatch.setattr("secrets.randbelow", system)
-    assert SystemChooser().uniform(17) == 16
-    assert asked == [17]
+    patch.setattr("secrets.randbits", system)
+    return asked
+
+
+def test_public_coins_are_the_operating_systems(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = system_bits(monkeypatch, [17, 31, 16])
+    assert SystemChooser().uniform(17) == 16  # what is out of range is drawn again
+    assert asked == [5, 5, 5]
+
+
+@pytest.mark.parametrize("bits", [0, 1, 5, 64, 64 * 100])
+def test_no_draw_below_a_power_of_two_is_rejected(
+    bits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of the 2^b numbers of b bits is an answer, so the largest one is taken at once."""
+    asked = system_bits(monkeypatch, [(1 << bits) - 1])
+    assert SystemChooser().uniform(1 << bits) == (1 << bits) - 1
+    assert asked == [bits]
+
+
+@pytest.mark.parametrize("count", [0, -1, -8])
+def test_nothing_is_drawn_from_nothing(count: int) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        SystemChooser().uniform(count)

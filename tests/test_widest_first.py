@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +22,7 @@ import pcor
 from pcor.accounting import bill
 from pcor.context import Space, unpack
 from pcor.errors import NoValidContext, ParameterError, SchemaError, StartError
-from pcor.search import Explorer, WidestFirst
+from pcor.search import Explorer, WidestFirst, widest_first
 from pcor.search.base import Rows
 from pcor.search.guess import Guess
 from pcor.search.widest_first import usual_tries
@@ -387,3 +388,17 @@ def test_a_release_from_many_values_is_valid(values: int) -> None:
     released = pcor.release(table, 0, 0.5, search=WidestFirst(tries=5000))
     assert pcor.is_outlier(table, 0, released.context)
     assert not pcor.is_outlier(table, 0, pcor.Context.full(schema))
+
+
+def test_the_page_says_how_many_tries_are_usual() -> None:
+    page = Path(__file__).parent.parent / "docs" / "proofs" / "widest_first.md"
+    said = " ".join(page.read_text(encoding="utf-8").split())
+    few, most = widest_first._FEW_VALUES, widest_first._MOST_TRIES
+    square, refits = widest_first._TRIES_TIMES_VALUES_SQUARED, widest_first._TRIES_OF_REFITS
+    assert (
+        f"`usual_tries`: {usual_tries(few):,} up to {few} free values; beyond, {square:,} divided "
+        f"by the square of their number, but at most {most:,} and at least {refits:,}. It is "
+        f"{usual_tries(few, compiled=False):,} where the detector has no kernel"
+    ) in said
+    free = few + 1
+    assert usual_tries(free) == min(most, max(refits, square // free**2)) != usual_tries(few)

@@ -218,17 +218,27 @@ class BestFirst(Met):
 
         What was met keeps its place, so the same uniform number still points to the same context.
         """
-        from pcor._kernels.lattice import heaviest_first
-
         if len(self._space.free) > LARGEST_LIST:
             return
         self._utilities = self._descent.totals(self._weights)
         visited = np.zeros(len(self._utilities), dtype=bool)
         visited[np.concatenate(self._visited)] = True
-        self._sorted = heaviest_first(self._utilities, visited)
+        self._sorted = _heaviest_first(self._utilities, visited)
         self._valid = np.zeros(len(visited), dtype=bool)
         self._asked = np.zeros(-(-len(visited) >> BLOCK_BITS), dtype=np.int64)
         self._whole = np.zeros(len(self._asked), dtype=bool)
+
+
+def _heaviest_first(totals: NDArray[np.int64], visited: NDArray[np.bool_]) -> Indices:
+    """Return the contexts that were not visited by falling total, equal ones in their order."""
+    from pcor._kernels.lattice import heaviest_first
+
+    # Counting needs a counter for each total up to the largest, which is the number of rows.
+    if int(totals.max()) < len(totals):
+        counted: Indices = heaviest_first(totals, visited)
+        return counted
+    left = np.flatnonzero(~visited)
+    return left[np.argsort(-totals[left], kind="stable")]
 
 
 def _lightest_first(space: Space, view: View, weights: NDArray[np.int64]) -> Space:

@@ -26,7 +26,14 @@ class SystemChooser:
 
     def uniform(self, count: int) -> int:
         """Return one of ``0 .. count-1``, each with the same chance."""
-        return secrets.randbelow(count)
+        if count < 1:
+            raise ValueError("count must be at least 1")
+        # As many bits as the largest answer has. secrets.randbelow takes one more for a power of
+        # two, and so throws away every second number.
+        bits = (count - 1).bit_length()
+        while (drawn := secrets.randbits(bits)) >= count:
+            pass
+        return drawn
 
     def sample(self, size: int, accepts: Accepts, *, wanted: int, cap: int) -> list[int]:
         """Draw accepted indices uniformly with replacement."""

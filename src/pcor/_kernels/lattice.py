@@ -55,7 +55,10 @@ def all_totals(needs: Array, weights: Array, free: int) -> Array:
 
 @kernel
 def heaviest_first(totals: Array, visited: Array) -> Array:
-    """Return the indices that were not visited by falling total: a counting sort."""
+    """Return the indices that were not visited by falling total: a counting sort.
+
+    It takes memory for each total up to the largest.
+    """
     starts = np.zeros(totals.max() + 2, np.int64)
     for index in range(len(totals)):
         starts[totals[index]] += not visited[index]
