@@ -29,7 +29,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from bench.service import Caller, _wait, question
+from bench.service import QUICK, Caller, _wait, question
 from pcor.service import asking, tables
 from pcor.service.jobs import Job
 from pcor.service.keys import Key, read_keys
@@ -81,7 +81,7 @@ def served(folder: Path) -> Iterator[tuple[Settings, int, str]]:
         rate=LONG,
         burst=10**6,
     )
-    keys = prepare_demo(settings)
+    keys = prepare_demo(settings, **QUICK)
     (folder / "settings.json").write_text(settings.to_json())
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

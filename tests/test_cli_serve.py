@@ -8,16 +8,19 @@ import signal
 import socket
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+import pcor
 from pcor.cli import app
 from pcor.client import Client
-from pcor.demo import PLANTED
+from pcor.demo import PLANTED, salary_schema
 from pcor.service import running
 from pcor.service.keys import find_key
+from pcor.service.registry import read_registrations
 from pcor.service.service import Service
 from pcor.service.settings import ENVIRONMENT, Settings
 
@@ -47,6 +50,17 @@ def test_several_processes_share_a_socket_that_sends_at_once(
         signal.signal(signal.SIGTERM, before)
     with shared[0] as listening:
         assert listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_the_demo_draws_as_the_library_would(tmp_path: Path) -> None:
+    settings = Settings(str(tmp_path / "books.db"), tmp_path)
+    running.prepare_demo(settings)
+    service = Service(settings)
+    with service.ledger.database.reading() as connection:
+        (registered,) = read_registrations(connection)
+    service.ledger.close()
+    ours = pcor.plan(salary_schema(), "0.2")
+    assert registered.plan(Fraction("0.2")).to_dict() == ours.to_dict()
 
 
 def test_init_prints_a_key_that_is_an_owners(tmp_path: Path) -> None:

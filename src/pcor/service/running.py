@@ -11,6 +11,7 @@ import signal
 import socket
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from pyarrow import parquet
@@ -21,6 +22,7 @@ from pcor.errors import ParameterError
 from pcor.service import owning
 from pcor.service.app import create_app
 from pcor.service.keys import Key, read_keys
+from pcor.service.models import DatasetBody
 from pcor.service.service import Service
 from pcor.service.settings import ENVIRONMENT, Settings
 
@@ -51,27 +53,29 @@ def prepare(settings: Settings, *, new_owner_key: bool = False) -> str:
     return token
 
 
-def prepare_demo(settings: Settings) -> DemoKeys:
-    """Put the synthetic salaries into an empty folder and database, with a budget and two keys."""
+def prepare_demo(settings: Settings, **options: Any) -> DemoKeys:
+    """Put the synthetic salaries into an empty folder and database, with a budget and two keys.
+
+    Args:
+        settings: how the service will run.
+        **options: of ``pcor.release``; by default its own.
+    """
     owner = prepare(settings)
     parquet.write_table(salaries(), settings.data / "salaries.parquet")
     service = Service(settings)
     try:
         with service.ledger.database.reading() as connection:
             key = read_keys(connection)[0]
-        register_demo(service, key)
+        register_demo(service, key, **options)
         _, analyst = owning.new_key(service, key, role="analyst", name=ANALYST, days=90)
     finally:
         service.ledger.close()
     return DemoKeys(owner, analyst)
 
 
-def register_demo(service: Service, key: Key) -> None:
+def register_demo(service: Service, key: Key, **options: Any) -> None:
     """Register the synthetic salaries; the planted records are open for questions."""
-    owning.register(
-        service,
-        key,
-        DEMO,
+    body = DatasetBody.model_validate(
         {
             "schema": salary_schema().to_dict(),
             "source": "salaries.parquet",
@@ -79,18 +83,10 @@ def register_demo(service: Service, key: Key) -> None:
             "records": [planted.record for planted in PLANTED],
             "budget": {"epsilon": "20", "cap": "1"},
             "description": "51,000 made-up salaries; nobody in it exists",
-            "detector": "lof",
-            # Fifty contexts take the same time for every record; the direct search does not.
-            "search": "breadth_first",
-            "utility": "population",
-            "samples": 50,
-            "accounting": "tight",
-            "selection": None,
-            "guarantee": "ocdp",
-            "delta": None,
-            "steepness": None,
-        },
+            **options,
+        }
     )
+    owning.register(service, key, DEMO, body.model_dump(by_alias=True))
     owning.allot(service, key, DEMO, ANALYST, {"epsilon": "10"})
 
 
