@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -15,6 +16,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "roam"))
 
 # While it compiles, Numba logs its own intermediate code at level DEBUG: numbers, but nobody's.
 logging.getLogger("numba").setLevel(logging.WARNING)
+
+# Whoever is put into the background by a script ignores Ctrl-C, and so does all that it starts: the
+# tests of Ctrl-C would test nothing.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

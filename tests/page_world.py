@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,17 +20,23 @@ from playwright.sync_api import (
     ConsoleMessage,
     Page,
     Playwright,
+    expect,
     sync_playwright,
 )
 
 from pcor.service import create_app
 from pcor.service.service import Service
 from tests.service_world import ANALYST, DATASET, prepared, settings_for
+from tests.waiting import DEADLINE, until
 
 # Where pictures of the pages are put, for people to look at.
 PICTURES = "PCOR_PICTURES"
 
 NARROW = {"width": 360, "height": 740}
+
+# In milliseconds, as browsers count.
+PATIENCE = DEADLINE * 1000
+expect.set_options(timeout=PATIENCE)
 
 
 @dataclass
@@ -58,15 +63,12 @@ def site(folder: Path, **changes: Any) -> Iterator[Site]:
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
-        for _ in range(6000):
-            if server.started:
-                break
-            time.sleep(0.01)
+        until(lambda: server.started)
         port = server.servers[0].sockets[0].getsockname()[1]
         yield Site(f"http://127.0.0.1:{port}", service, keys)
     finally:
         server.should_exit = True
-        thread.join(timeout=20)
+        thread.join(DEADLINE)
 
 
 def chromium() -> str:
@@ -85,7 +87,9 @@ def browser(*arguments: str) -> Iterator[Browser]:
     free = ["--no-sandbox"] if os.geteuid() == 0 else []
     play: Playwright
     with sync_playwright() as play:
-        started = play.chromium.launch(executable_path=path, args=[*arguments, *free])
+        started = play.chromium.launch(
+            executable_path=path, args=[*arguments, *free], timeout=PATIENCE
+        )
         yield started
         started.close()
 
@@ -109,6 +113,10 @@ class Visit:
     def go(self, path: str) -> None:
         """Open a page."""
         self.page.goto(self.site.url + path)
+
+    def until(self, what: Callable[[], object]) -> None:
+        """Wait until something is so, while the browser's events come in."""
+        until(what, pause=lambda: self.page.wait_for_timeout(20))
 
     def sign_in(self, who: str = ANALYST) -> None:
         """Sign in with somebody's key."""
@@ -147,7 +155,7 @@ def _is_error(message: ConsoleMessage) -> bool:
 def visit(started: Browser, where: Site, **options: Any) -> Iterator[Visit]:
     """Open a browser of one's own: no cookies yet."""
     context: BrowserContext = started.new_context(**options)
-    context.set_default_timeout(30_000)
+    context.set_default_timeout(PATIENCE)
     page = context.new_page()
     made = Visit(page, where)
     page.on("request", lambda request: made.asked.append(request.url))

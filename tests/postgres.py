@@ -47,11 +47,13 @@ class Server:
             "-c max_connections=200"
         )
         log = str(self._folder / "log")
-        self._run("pg_ctl", "-D", str(self._data), "-w", "-l", log, "-o", options, "start")
+        self._run(
+            "pg_ctl", "-D", str(self._data), "-w", "-t", "300", "-l", log, "-o", options, "start"
+        )
 
     def stop(self) -> None:
         """Stop the server at once, as if it had crashed."""
-        self._run("pg_ctl", "-D", str(self._data), "-w", "-m", "immediate", "stop")
+        self._run("pg_ctl", "-D", str(self._data), "-w", "-t", "300", "-m", "immediate", "stop")
 
     def new_database(self) -> str:
         """Return the URL of an empty place: a schema of its own, faster than a database."""

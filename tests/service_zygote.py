@@ -14,12 +14,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 from pcor.service.settings import Settings
 from tests.ledger_clients import note
+from tests.waiting import until
 
 STEPS = ("before charge", "after charge", "after draw", "after store", "before reply")
 
@@ -70,11 +70,7 @@ class Services:
     def wait_for_death(self, process: int) -> None:
         """Wait until a service has killed itself."""
         self.running.remove(process)
-        for _ in range(6000):
-            if not Path(f"/proc/{process}").exists():
-                return
-            time.sleep(0.01)
-        raise AssertionError("the process lives")
+        until(lambda: not Path(f"/proc/{process}").exists())
 
     def kill_all(self) -> None:
         """End all services."""

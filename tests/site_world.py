@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from playwright.sync_api import Browser, FloatRect, Page, Request
+from playwright.sync_api import Browser, FloatRect, Page, Request, expect
 
-from tests.page_world import PICTURES
+from tests.page_world import PATIENCE, PICTURES
+from tests.waiting import DEADLINE
 
 ROOT = Path(__file__).parent.parent
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -175,7 +176,7 @@ def served(folder: Path) -> Iterator[str]:
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(timeout=10)
+        thread.join(DEADLINE)
 
 
 @dataclass
@@ -198,19 +199,20 @@ class Reader:
         """Open a page."""
         self.page.goto(f"{self.home}/{path}")
 
-    def finds(self, words: str) -> list[str]:
-        """Search; return where the results lead."""
+    def finds(self, words: str, leads: str) -> str:
+        """Search; return the first result, once there is one that leads somewhere."""
         self.page.get_by_role("button", name="Search").first.click()
         box = self.page.get_by_placeholder("Search")
         box.fill(words)
-        self.page.locator(f"ol a[href*='h={words}']").first.wait_for()
-        found = self.page.locator("ol a").evaluate_all("all => all.map(one => one.href)")
+        results = self.page.locator(f"ol a[href*='h={words}']")
+        self.page.locator(f"ol a[href*='{leads}'][href*='h={words}']").first.wait_for()
+        found = str(results.first.evaluate("one => one.href"))
         self.page.keyboard.press("Escape")
-        return [str(one) for one in found]
+        return found
 
-    def scheme(self) -> str:
-        """Return which colours the page has."""
-        return str(self.page.evaluate("document.body.getAttribute('data-md-color-scheme')"))
+    def has_scheme(self, name: str) -> None:
+        """Expect that the page has these colours, or soon will."""
+        expect(self.page.locator("body")).to_have_attribute("data-md-color-scheme", name)
 
     def too_wide(self) -> list[str]:
         """Return what sticks out to the right, if the page can be moved sideways."""
@@ -244,7 +246,7 @@ _STICKING_OUT = """() => {
 def reading(started: Browser, home: str, **options: Any) -> Iterator[Reader]:
     """Open a browser of one's own; whatever it asks of anybody else is written down."""
     context = started.new_context(reduced_motion="reduce", **options)
-    context.set_default_timeout(60_000)
+    context.set_default_timeout(PATIENCE)
     reader = Reader(context.new_page(), home)
 
     def note(request: Request) -> None:

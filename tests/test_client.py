@@ -24,9 +24,11 @@ from tests.service_world import (
     ANALYST,
     CLOSED,
     DATASET,
+    DEFAULTS,
     OUTLIER,
     SCHEMA,
     prepared,
+    registration,
     settings_for,
 )
 
@@ -211,6 +213,26 @@ def test_what_may_pass_is_tried_again_under_the_same_key(scripted: str) -> None:
     assert [path for path, *_ in Script.asked[-2:]] == ["/v1/releases/r1"] * 2
 
 
+def test_a_release_is_as_patient_with_its_plan_as_with_its_answer(
+    scripted: str, client: Client
+) -> None:
+    """It is paid for: what is read last must not be given up sooner than the rest."""
+    waits: list[float] = []
+    released = client.release(DATASET, OUTLIER, preset="large", draw=9)
+    found = {"release": released.to_dict(), "error": None, "state": "done", "id": "r1"}
+    body = registration()
+    options = DEFAULTS | {"detector": body["detector"]}
+    del options["description"]
+    Script.answers[:] = [
+        (200, {}, found | {"dataset": DATASET, "version": 1, "epsilon": "0.2"}),
+        (503, {"Retry-After": "60"}, {"kind": "ledger", "detail": "away"}),
+        (200, {}, {"schema": body["schema"], "options": options}),
+    ]
+    patient = Client(scripted, "k", sleep=waits.append)
+    assert patient.release(DATASET, OUTLIER, preset="large", draw=9) == released
+    assert waits == [60.0]
+
+
 def test_every_request_has_a_key_of_its_own(scripted: str) -> None:
     error = {"kind": "no_valid_context", "detail": "none"}
     done: tuple[int, dict[str, str], Any] = (200, {}, {"state": "done", "id": "r1", "error": error})
@@ -258,7 +280,8 @@ def test_an_answer_that_takes_too_long_can_be_asked_for_again(scripted: str) -> 
 
 
 def test_a_service_that_is_not_there_is_said_to_be_out_of_reach() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+    with socket.socket() as taken:  # by us, who do not listen, so that nobody else can
+        taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-    with pytest.raises(ServiceError, match="cannot be reached"):
-        Client(f"http://127.0.0.1:{port}", "k", patience=0).datasets()
+        with pytest.raises(ServiceError, match="cannot be reached"):
+            Client(f"http://127.0.0.1:{port}", "k", patience=0).datasets()

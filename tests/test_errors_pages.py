@@ -24,11 +24,13 @@ from pcor.cli.explain import find_folder, pages, summary
 from pcor.errors import PcorError
 from pcor.service import problems
 from pcor.service import sources as service_sources
+from pcor.service.limits import Rates
 from pcor.service.page import routes_exposure
 from pcor.service.problems import of_error
 from tests.doc_pages import agrees, blocks, commands
 from tests.page_person import Person
 from tests.service_world import ANALYST, OUTLIER, SOURCE, World, world
+from tests.waiting import DEADLINE
 
 ROOT = Path(__file__).parent.parent
 SOURCES = ROOT / "src" / "pcor"
@@ -224,7 +226,8 @@ def test_the_service_refuses_in_the_words_of_the_page(place: World, kind: str) -
 
 
 def test_too_many_requests_are_refused_in_the_words_of_the_page(tmp_path: Path) -> None:
-    with world(str(tmp_path / "books.db"), tmp_path, rate=1.0, burst=1) as made:
+    with world(str(tmp_path / "books.db"), tmp_path) as made:
+        made.service.rates = Rates(1.0, 1, clock=lambda: 0.0)
         answers = [made.send(ANALYST, "GET", "/v1/datasets") for _ in range(3)]
     assert_as_shown("too_many_requests", answers[-1])
 
@@ -246,7 +249,7 @@ def test_the_forms_of_the_page_are_refused_in_the_words_of_their_pages(place: Wo
     assert_page_shows("other_site", elsewhere.text)
     assert_page_shows("form_token", person.http.post("/exposure", data={"token": "x"}).text)
     asked = {"dataset": "people", "record": str(OUTLIER), "preset": "small"}
-    assert routes_exposure._busy.acquire(timeout=10)
+    assert routes_exposure._busy.acquire(timeout=DEADLINE)
     try:
         busy = person.post("/exposure", **asked)
     finally:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
 
 import pcor
-from pcor.service import asking, tables
+from pcor.service import asking
 from pcor.service.app import create_app
 from pcor.service.page import routes_exposure
 from pcor.service.page.routes_files import FOLDER, TYPES
@@ -28,6 +26,7 @@ from tests.service_world import (
     registration,
     world,
 )
+from tests.waiting import DEADLINE, until
 
 
 @pytest.fixture(scope="module")
@@ -254,12 +253,7 @@ def test_an_answer_cannot_be_seen_on_the_page_before_its_moment(tmp_path: Path) 
         assert "is being looked at" in before.text
         assert "outlier" not in before.text
         assert one.get(f"/releases/{name}/certificate.json").status_code == 404
-        for _ in range(500):
-            with place.service.ledger.database.reading() as connection:
-                shown = connection.execute(select(tables.jobs.c.shown)).scalar()
-            if shown is not None:
-                break
-            time.sleep(0.02)
+        until(lambda: place.moment(name) is not None)
         assert "is being looked at" in one.get(f"/releases/{name}").text
         now[0] += 101
         assert f"Record {OUTLIER} is an outlier" in one.get(f"/releases/{name}").text
@@ -371,7 +365,7 @@ def test_what_is_wrong_with_a_registration_is_said_above_the_form(
 
 def test_one_audit_at_a_time_and_it_is_written_to_the_log(place: World, owner: Person) -> None:
     fields = {"dataset": DATASET, "record": str(OUTLIER), "preset": "small"}
-    assert routes_exposure._busy.acquire(blocking=False)
+    assert routes_exposure._busy.acquire(timeout=DEADLINE)
     try:
         assert owner.post("/exposure", **fields).status_code == 429
     finally:
@@ -388,9 +382,9 @@ def test_an_abandoned_audit_ends(place: World) -> None:
     found = newest(place.service, DATASET)
     audit = routes_exposure.Audit(place.service, found, str(OUTLIER), "small")
     audit.abandon()
-    assert routes_exposure._busy.acquire(blocking=False)
+    assert routes_exposure._busy.acquire(timeout=DEADLINE)
     audit.start()
-    audit._thread.join(timeout=20)
+    audit._thread.join(DEADLINE)
     assert isinstance(audit.outcome, routes_exposure.Abandoned)
     assert routes_exposure._busy.acquire(blocking=False)
     routes_exposure._busy.release()

@@ -18,6 +18,7 @@ import pcor
 from pcor.service import Settings
 from pcor.service.limits import Rates
 from pcor.service.problems import Problem
+from pcor.service.service import GUESSES
 from pcor.service.sources import find_source
 from tests.service_world import (
     ANALYST,
@@ -29,6 +30,7 @@ from tests.service_world import (
     registration,
     world,
 )
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -286,8 +288,7 @@ def test_a_search_that_fails_logs_its_kind_and_not_its_words(
     with monkeypatch.context() as patched, caplog.at_level(logging.DEBUG):
         patched.setattr("pcor.service.drawing.release", fail)
         name = place.ask(draw=900).json()["id"]
-        while "RuntimeError" not in caplog.text:
-            pass
+        until(lambda: "RuntimeError" in caplog.text)
     assert "400.5" not in caplog.text
     assert place.wait(name)["release"] is not None  # the next sweep finished it
 
@@ -308,7 +309,8 @@ def test_the_settings_do_not_show_the_database_password(tmp_path: Path) -> None:
 
 
 def test_a_key_that_asks_too_often_is_told_to_wait(tmp_path: Path) -> None:
-    with world(str(tmp_path / "books.db"), tmp_path, rate=0.01, burst=3) as place:
+    with world(str(tmp_path / "books.db"), tmp_path) as place:
+        place.service.rates = Rates(1.0, 3, clock=lambda: 0.0)
         statuses = [place.send(ANALYST, "GET", "/v1/me").status_code for _ in range(5)]
         assert statuses == [200, 200, 200, 429, 429]
         refused = place.send(ANALYST, "GET", "/v1/me")
@@ -318,6 +320,7 @@ def test_a_key_that_asks_too_often_is_told_to_wait(tmp_path: Path) -> None:
 
 def test_who_guesses_keys_is_slowed_down(tmp_path: Path) -> None:
     with world(str(tmp_path / "books.db"), tmp_path) as place:
+        place.service.guesses = Rates(*GUESSES, clock=lambda: 0.0)
         statuses = {
             place.api.get("/v1/me", headers={"Authorization": "Bearer pcor_a_b"}).status_code
             for _ in range(40)

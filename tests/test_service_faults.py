@@ -38,6 +38,7 @@ from tests.service_world import (
     world,
 )
 from tests.service_zygote import STEPS, Services
+from tests.waiting import DEADLINE, until
 
 # How often a process is killed at a random moment, on either database; PCOR_KILLS=200 for more.
 KILLS = int(os.environ.get("PCOR_KILLS", "60")) // 2
@@ -65,7 +66,8 @@ class Fire:
 
     def client(self, **options: Any) -> Client:
         """Return a client that is patient and quick."""
-        return Client(self.services.url, self.keys[ANALYST], timeout=20, patience=60, **options)
+        limits = {"timeout": DEADLINE, "patience": DEADLINE}
+        return Client(self.services.url, self.keys[ANALYST], **limits | options)
 
     def ask(self, draw: int, key: str | None = None) -> dict[str, Any]:
         """Ask as a client does, until there is an answer."""
@@ -143,7 +145,7 @@ def test_a_service_killed_at_a_step_finishes_or_repeats_after_a_restart(
         left = fire.check()
         assert len(left) == (0 if step == "before charge" else 1)
         fire.start()
-        answer = asked.result(timeout=60)
+        answer = asked.result(DEADLINE)
     assert len(fire.check()) == 1
     assert fire.ask(1, "the key") == answer
     # A draw that was not stored is nobody's, and is made again; after the store none is.
@@ -154,15 +156,10 @@ def test_a_service_killed_at_a_step_finishes_or_repeats_after_a_restart(
 def test_what_was_charged_is_finished_by_a_restart_though_nobody_asks(fire: Fire) -> None:
     first = fire.start("after charge")
     with pytest.raises(ServiceError):
-        Client(fire.services.url, fire.keys[ANALYST], timeout=5, patience=0.1).release(
-            DATASET, OUTLIER, preset="medium"
-        )
+        fire.client(patience=0.1).release(DATASET, OUTLIER, preset="medium")
     fire.services.wait_for_death(first)
     fire.start()
-    for _ in range(1000):
-        if any(entry.kind == "answer" for entry in fire.ledger.entries()):
-            break
-        time.sleep(0.02)
+    until(lambda: any(entry.kind == "answer" for entry in fire.ledger.entries()))
     assert fire.client().history()[0]["dataset"] == DATASET
     assert fire.ask(1)["record"] == OUTLIER
     assert len(fire.check()) == 1
@@ -190,7 +187,7 @@ def test_random_kills_under_load_lose_nothing(fire: Fire) -> None:
             fire.start()
         over.set()
         for work in working:
-            work.result(timeout=90)
+            work.result(DEADLINE)
     assert len(answers) >= 6
     assert len(fire.check()) == len(answers)
     repeated = {draw: fire.ask(draw, f"key-{draw}") for draw in answers}
@@ -260,15 +257,25 @@ def test_a_database_lost_while_a_search_runs_is_waited_for(
         def slow(job: Any) -> Any:
             outcome = draw(job)
             begun.set()
-            gone.wait(20)
+            gone.wait(DEADLINE)
             return outcome
 
+        store, failed = place.service.ledger.store, threading.Event()
+
+        def watched(*words: Any) -> Any:
+            try:
+                return store(*words)
+            except LedgerError:
+                failed.set()
+                raise
+
         monkeypatch.setattr(place.service.drawer, "_draw", slow)
+        monkeypatch.setattr(place.service.ledger, "store", watched)
         name = place.ask(draw=3).json()["id"]
-        assert begun.wait(20)
+        assert begun.wait(DEADLINE)
         server.stop()
         gone.set()
-        time.sleep(0.3)
+        assert failed.wait(DEADLINE)
         server.start()
         assert place.wait(name)["release"]["record"] == OUTLIER
         assert place.service.ledger.verify().ok
@@ -298,7 +305,8 @@ def test_a_question_whose_recovery_fails_is_taken_up_again(
 ) -> None:
     from pcor.service import drawing
 
-    with world(str(tmp_path / "books.db"), tmp_path, sweep=1000) as place:
+    monkeypatch.setattr(drawing.Drawer, "_sweep", lambda _: None)  # no sweep but those below
+    with world(str(tmp_path / "books.db"), tmp_path) as place:
         draw, drawer = drawing.Drawer._draw, place.service.drawer
         lost = iter([SourceChanged("gone")])
 
@@ -312,8 +320,7 @@ def test_a_question_whose_recovery_fails_is_taken_up_again(
 
         monkeypatch.setattr(drawing.Drawer, "_draw", once_lost)
         name = place.ask().json()["id"]
-        while drawer._taken:
-            time.sleep(0.01)
+        until(lambda: not drawer._taken)
         with monkeypatch.context() as patched:
             patched.setattr(drawing, "note", full)
             with pytest.raises(LedgerError):
@@ -325,7 +332,8 @@ def test_a_question_whose_recovery_fails_is_taken_up_again(
 def test_the_books_are_closed_after_the_last_sweep(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with world(postgres().new_database(), tmp_path, sweep=0.05) as place:
+    url = postgres().new_database()
+    with world(url, tmp_path, sweep=0.05, patience=DEADLINE) as place:
         ledger, drawer = place.service.ledger, place.service.drawer
         sweep, close = drawer.sweep, ledger.close
         inside, events = threading.Event(), list[str]()
@@ -333,7 +341,8 @@ def test_the_books_are_closed_after_the_last_sweep(
         def slow() -> int:
             with ledger.database.reading():
                 inside.set()
-                time.sleep(0.3)
+                drawer._stopping.wait(DEADLINE)
+                time.sleep(0.1)  # in which whoever does not wait for the sweep closes the books
             events.append("swept")
             return sweep()
 
@@ -343,7 +352,7 @@ def test_the_books_are_closed_after_the_last_sweep(
 
         monkeypatch.setattr(drawer, "sweep", slow)
         monkeypatch.setattr(ledger, "close", closing)
-        assert inside.wait(20)
+        assert inside.wait(DEADLINE)
     assert events[-2:] == ["swept", "closed"]
     assert not drawer._sweeper.is_alive()
 

@@ -22,6 +22,7 @@ from pcor.service.service import Service
 from pcor.service.settings import Settings
 from pcor.service.tick import LEFT, moment_for, next_moment, rounded_up, spare
 from tests.service_world import ABSENT, ANALYST, OUTLIER, registration, world
+from tests.waiting import until
 
 times = st.integers(min_value=0, max_value=2**41)
 spans = st.integers(min_value=1, max_value=10**6)
@@ -78,13 +79,12 @@ def stored(service: Service, count: int) -> None:
 
     from pcor.service import tables
 
-    for _ in range(6000):
+    def noted() -> bool:
         with service.ledger.database.reading() as connection:
-            noted = connection.execute(select(func.count(tables.jobs.c.shown))).scalar()
-        if noted == count:
-            return
-        time.sleep(0.02)
-    raise AssertionError("never stored")
+            shown = connection.execute(select(func.count(tables.jobs.c.shown))).scalar()
+        return shown == count
+
+    until(noted)
 
 
 @pytest.mark.parametrize("slow_for", [0.0, 1.9])

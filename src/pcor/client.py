@@ -115,7 +115,7 @@ class Client:
         while found["state"] != "done":
             self._wait(found["retry_after"], until, found["id"])
             found = self._send("GET", f"/v1/releases/{quote(found['id'])}", until=until)
-        return self._answer(found)
+        return self._answer(found, until)
 
     def plan(
         self,
@@ -155,23 +155,28 @@ class Client:
 
     # -- how ---------------------------------------------------------------------------------------
 
-    def _answer(self, found: Mapping[str, Any]) -> Release:
+    def _answer(self, found: Mapping[str, Any], until: float) -> Release:
         error = found["error"]
         if error is not None:
             kind = NoValidContext if error["kind"] == NoValidContext.kind else PcorError
             raise kind(error["detail"])
-        settled = self._plan(found["dataset"], found["version"], found["epsilon"])
+        settled = self._plan(found["dataset"], found["version"], found["epsilon"], until)
         return Release.from_dict(found["release"], settled)
 
-    def _plan(self, dataset: str, version: int | None, epsilon: object) -> Plan:
-        registered = self._registration(dataset, version)
+    def _plan(
+        self, dataset: str, version: int | None, epsilon: object, until: float | None = None
+    ) -> Plan:
+        registered = self._registration(dataset, version, until)
         return plan(Schema.from_dict(registered["schema"]), epsilon, **registered["options"])
 
-    def _registration(self, dataset: str, version: int | None) -> dict[str, Any]:
+    def _registration(
+        self, dataset: str, version: int | None, until: float | None = None
+    ) -> dict[str, Any]:
         # A version never changes; the newest may be another next time.
         if (dataset, version) not in self._registrations or version is None:
             which = "" if version is None else f"?version={version:d}"
-            found = self._send("GET", f"/v1/datasets/{quote(dataset, safe='')}{which}")
+            path = f"/v1/datasets/{quote(dataset, safe='')}{which}"
+            found = self._send("GET", path, until=until)
             self._registrations[dataset, version] = found
         return self._registrations[dataset, version]
 

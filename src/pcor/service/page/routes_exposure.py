@@ -87,13 +87,14 @@ class Audit:
         one = self._registration
         try:
             table = self._service.tables.get(one.source, one.mark, one.schema)
-            self.outcome = exposure_of(
+            outcome: Exposure | Exception = exposure_of(
                 table, self._record, self._epsilon, progress=self._step, **self._options
             )
         except Exception as error:
-            self.outcome = error
+            outcome = error
         finally:
-            _busy.release()
+            _busy.release()  # first: who sees the outcome may ask for the next audit at once
+        self.outcome = outcome
 
     def _step(self, done: int, total: int) -> None:
         if self._abandoned.is_set():
