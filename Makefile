@@ -5,12 +5,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 TESTS ?=
+ROUNDS ?= 20
+# What waits for something: browsers, processes, servers, clocks.
+WAITING = $(wildcard tests/test_page*.py tests/test_service_*.py tests/test_ledger_faults.py tests/test_many.py) \
+	tests/test_cli_serve.py tests/test_startup.py tests/test_client.py tests/test_site.py \
+	tests/test_errors_pages.py tests/test_estimator_cores.py tests/test_postgres.py
 
-.PHONY: help demo test lint types docs reference package bench clean
+.PHONY: help demo test steady lint types docs reference package bench clean
 
 help:
 	@echo "make demo    set up, then release one context on synthetic data"
 	@echo "make test    set up, then run lint, type checks and all tests"
+	@echo "make steady  the tests that wait for something, many times on a machine that is busy"
 	@echo "make lint    ruff (style and errors) and formatting"
 	@echo "make types   mypy, strict"
 	@echo "make docs    the documentation, in build/site (make reference: its generated pages)"
@@ -39,6 +45,15 @@ demo: $(VENV)/core
 test: lint types
 	@echo "== tests on $(JOBS) cores (a few minutes; tests that need a missing part say so)"
 	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(TESTS)
+
+# Eight busy loops for each core; they end with the tests, however those end.
+steady: $(VENV)/ready
+	@echo "== steady: what waits for something, $(ROUNDS) times beside eight busy loops for each core"
+	@trap 'kill $$loops' EXIT; trap 'exit 1' INT TERM; \
+	for _ in $$(seq $$((8 * $$(getconf _NPROCESSORS_ONLN)))); do \
+	  while :; do :; done & loops="$$loops $$!"; done; \
+	for round in $$(seq $(ROUNDS)); do echo "== round $$round"; \
+	  $(BIN)/python -m pytest -q -x --numprocesses $(JOBS) --dist loadgroup $(or $(TESTS),$(WAITING)) || exit 1; done
 
 lint: $(VENV)/ready
 	@echo "== lint"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 
@@ -23,6 +25,7 @@ from pcor.service.keys import find_key
 from pcor.service.registry import read_registrations
 from pcor.service.service import Service
 from pcor.service.settings import ENVIRONMENT, Settings
+from tests.waiting import DEADLINE
 
 RUN = CliRunner()
 
@@ -106,8 +109,7 @@ def test_what_is_missing_is_said(
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_the_demo_serves_and_stops_when_told(workers: str, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen(  # noqa: S603 (our own words)
         [
             str(Path(sys.executable).with_name("pcor")),
@@ -122,17 +124,27 @@ def test_the_demo_serves_and_stops_when_told(workers: str, tmp_path: Path) -> No
     try:
         said = "".join(_until(process, "Ctrl+C"))
         keys = dict(re.findall(r"(owner|analyst)\s+(pcor_\S+)", said))
-        client = Client(f"http://127.0.0.1:{port}", keys["analyst"], patience=120)
+        client = Client(
+            f"http://127.0.0.1:{port}", keys["analyst"], timeout=DEADLINE, patience=DEADLINE
+        )
         released = client.release("synthetic-salaries", PLANTED[0].record, preset="medium")
         assert released.record == PLANTED[0].record
-        owner = Client(f"http://127.0.0.1:{port}", keys["owner"])
+        owner = Client(f"http://127.0.0.1:{port}", keys["owner"], timeout=DEADLINE)
         assert owner.history()[0]["record"] == PLANTED[0].record
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(timeout=60)
+        process.wait(timeout=DEADLINE)
         process.stdout.close()
     assert process.returncode in (0, -signal.SIGTERM)
     assert list(tmp_path.glob("pcor-demo-*")) == []
+
+
+def free_port() -> int:
+    """Return a port that nobody is given by chance: systems hand out those from 32,768 on."""
+    for port in random.sample(range(20_000, 32_000), 1000):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError("there is no free port")
 
 
 def _until(process: subprocess.Popen[str], word: str) -> list[str]:

@@ -41,6 +41,7 @@ from pcor.sources.pushdown import Pushdown
 from pcor.validity import Validity
 from pcor.view import View
 from tests.engines import LOCAL, SCHEMA, people
+from tests.waiting import DEADLINE
 
 DETECTORS = [
     pcor.LOF(k=5),
@@ -558,7 +559,7 @@ spec.loader.exec_module(spilling)
 folder = spilling.spill_folder()
 (folder / "rows.tmp").write_text("private")
 print(folder, flush=True)
-time.sleep(60)
+time.sleep(3600)
 """
 
 
@@ -576,7 +577,7 @@ def test_the_folder_goes_when_the_process_is_ended(number: int, tmp_path: Path) 
         folder = Path(process.stdout.readline().strip())
         assert (folder / "rows.tmp").exists()
         process.send_signal(number)
-        process.wait(30)
+        process.wait(DEADLINE)
     if number == signal.SIGKILL:
         assert folder.exists()
         spilling.remove_abandoned(tmp_path)

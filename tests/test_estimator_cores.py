@@ -34,6 +34,7 @@ from pcor.cli import app
 from pcor.detectors import registry
 from pcor.errors import ParameterError, others_code
 from pcor.validity import Validity
+from tests.waiting import DEADLINE
 
 Numbers = NDArray[np.float64]
 
@@ -212,7 +213,7 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
         [sys.executable, "-W", "ignore", "-c", script],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=DEADLINE,
         check=True,
     )
     assert ran.stdout == "7\n"
@@ -259,7 +260,7 @@ def test_no_thread_lets_a_warning_out(
 
 def test_code_of_others_in_several_threads_leaves_the_filters_as_they_were() -> None:
     before = list(warnings.filters)
-    first_in, last_out = threading.Barrier(2, timeout=10), threading.Event()
+    first_in, last_out = threading.Barrier(2, timeout=DEADLINE), threading.Event()
 
     def short() -> None:
         with others_code("short"):
@@ -269,7 +270,7 @@ def test_code_of_others_in_several_threads_leaves_the_filters_as_they_were() -> 
     def long() -> None:
         with others_code("long"):
             first_in.wait()
-            last_out.wait(10)
+            last_out.wait(DEADLINE)
             warnings.warn("private", stacklevel=1)  # an error in these tests, were it heard
 
     with ThreadPoolExecutor(2) as pool:
@@ -339,7 +340,8 @@ def test_an_estimate_reads_as_a_sentence() -> None:
 
 @pytest.mark.usefixtures("two_cores")
 def test_a_rule_is_timed_on_the_cores_that_it_may_use(clock: Clock) -> None:
-    both = threading.Barrier(2, timeout=10)  # broken, and the rule fails, unless two run at once
+    # Broken, and the rule fails, unless two run at once.
+    both = threading.Barrier(2, timeout=DEADLINE)
     seen = set()
 
     def rule(numbers: Numbers) -> NDArray[np.bool_]:

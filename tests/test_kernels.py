@@ -38,6 +38,7 @@ from pcor.utility import Overlap, PopulationSize
 from pcor.validity import Validity
 from pcor.view import View, Words
 from tests import naive
+from tests.waiting import DEADLINE
 
 EXAMPLES = int(os.environ.get("PCOR_KERNEL_EXAMPLES", "150"))
 often = settings(max_examples=EXAMPLES, deadline=None)
@@ -948,7 +949,7 @@ def test_the_kernels_are_right_as_plain_python_too() -> None:
         env=os.environ | {"NUMBA_DISABLE_JIT": "1", "PCOR_KERNEL_EXAMPLES": "20"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=DEADLINE,
     )
     assert finished.returncode == 0, finished.stdout[-5000:]
     assert " passed" in finished.stdout

@@ -23,6 +23,7 @@ from pcor import listing
 from pcor.enumeration import BLOCK_BITS, MatchingContexts, joined, matching_parts
 from pcor.errors import RecordError, TooLarge, WriteError
 from pcor.listing import Tally, write_contexts
+from tests.waiting import DEADLINE
 
 
 def one_far_row(single: int, many: int, valid_in: str = "everywhere") -> pcor.Table:
@@ -265,7 +266,7 @@ def test_memory_does_not_grow_with_the_number_of_contexts(tmp_path: Path) -> Non
         cwd=Path(__file__).parent.parent,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=DEADLINE,
         check=True,
     )
     assert parquet.read_metadata(tmp_path / "coe.parquet").num_rows == 2**21

@@ -38,6 +38,7 @@ from tests.engines import people as engine_people
 from tests.ledger_clients import DATASET, EACH, OUTLIER, SETTINGS, lines, note, start, table
 from tests.many_clients import EVERYBODY, drawing_with, run_and_die, run_over_everybody
 from tests.test_cli import GRUBBS, Files, Ran, files, pcor_
+from tests.waiting import DEADLINE
 
 __all__ = ["files"]  # a fixture
 
@@ -188,7 +189,7 @@ def test_a_ledger_and_a_budget_cannot_both_pay(ledger: Ledger) -> None:
 
 def test_draws_run_side_by_side() -> None:
     together = threading.Barrier(2)
-    with drawing_with(lambda _: together.wait(timeout=60)):
+    with drawing_with(lambda _: together.wait(timeout=DEADLINE)):
         assert len(many([3, 8, 21, 40], workers=2).releases) == 4
 
 
@@ -200,7 +201,7 @@ def test_the_order_of_entries_does_not_tell_which_draw_took_long(
 
     def work(record: object) -> None:
         if record == last:
-            other.wait(timeout=60)
+            other.wait(timeout=DEADLINE)
 
     def done(rows: Any, record: Any, *words: Any, **options: Any) -> pcor.Release:
         work(record)
@@ -250,7 +251,7 @@ def test_an_interrupt_while_others_draw_ends_the_run_at_once(ledger: Ledger) -> 
 
     def work(record: object) -> None:
         if record != SOME[0]:
-            for_ever.wait(timeout=60)
+            for_ever.wait(timeout=DEADLINE)
 
     with drawing_with(work), pytest.raises(KeyboardInterrupt):
         many(ledger=ledger, workers=2, progress=told)
@@ -315,12 +316,12 @@ def test_what_another_process_is_drawing_is_left_to_it(ledger: Ledger) -> None:
 
     def work(_: object) -> None:
         begun.set()
-        held.wait(timeout=60)
+        held.wait(timeout=DEADLINE)
 
     with drawing_with(work):
         other = threading.Thread(target=many, args=([8],), kwargs={"ledger": ledger, "workers": 2})
         other.start()
-        begun.wait(timeout=60)
+        begun.wait(timeout=DEADLINE)
         held_back = many([8], ledger=ledger)
         held.set()
         other.join()

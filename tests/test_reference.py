@@ -29,6 +29,7 @@ from pcor.errors import ContextError, ParameterError, SourceError, TooLarge, Wri
 from pcor.every_context import EveryContext, count_contexts, number_of
 from pcor.promise import OWNER_ONLY
 from pcor.reference import expected_seconds, read_entry, write_reference
+from tests.waiting import DEADLINE
 
 # -- every context is judged as the detector judges it --------------------------------------------
 
@@ -436,7 +437,7 @@ def test_after_kill_9_the_next_run_goes_on_to_the_same_file(
         [sys.executable, "-c", KILLED, when, str(path)],
         cwd=Path(__file__).parent.parent,
         capture_output=True,
-        timeout=120,
+        timeout=DEADLINE,
         check=False,
     )
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()

@@ -21,6 +21,7 @@ import typer
 
 import pcor
 from pcor.cli.commands import COMMANDS, Commands, Later, app
+from tests.waiting import DEADLINE
 
 PROGRAM = Path(sys.executable).with_name("pcor")
 
@@ -39,7 +40,7 @@ def python(code: str, *words: str, **env: str) -> subprocess.CompletedProcess[st
         [sys.executable, "-c", code, *words],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=DEADLINE,
         check=False,
         env={**os.environ, **env},
     )
@@ -192,7 +193,7 @@ def completed(line: str) -> list[str]:
         env={**os.environ, **asked, "COMP_CWORD": str(len(words) - 1)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=DEADLINE,
         check=True,
     )
     assert ran.stderr == ""
@@ -234,7 +235,7 @@ def test_bash_completes_with_the_script_that_the_program_shows() -> None:
         env={**os.environ, "_PCOR_COMPLETE": "source_bash"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=DEADLINE,
         check=True,
     ).stdout
     script = f"{shown}\nCOMP_WORDS=(pcor rel); COMP_CWORD=1\n_pcor_completion pcor\n"
@@ -243,7 +244,7 @@ def test_bash_completes_with_the_script_that_the_program_shows() -> None:
         env={**os.environ, "PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=DEADLINE,
         check=True,
     )
     assert ran.stdout == "release\n"
@@ -255,7 +256,7 @@ def test_completion_can_be_installed(tmp_path: Path) -> None:
         env={**os.environ, "HOME": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=DEADLINE,
         check=True,
     )
     assert "bash completion installed" in ran.stdout

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-DEADLINE = 300.0  # seconds
+DEADLINE = 600.0  # seconds
 
 
 def until(
