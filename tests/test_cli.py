@@ -770,12 +770,36 @@ def test_outliers_lists_the_records_of_the_whole_table_or_of_one_context(files: 
     whole = pcor_("outliers", *files.table_and_schema, "--detector", "grubbs")
     assert whole.code == 0
     assert whole.out.splitlines()[0] == OWNER_ONLY
-    assert whole.out.splitlines()[1:] == ["outliers among all rows: 1", f"  {OUTLIER}"]
+    assert whole.out.splitlines()[1:] == [
+        "outliers among all rows, by falling pay: 1",
+        f"  {OUTLIER}  400.5",
+    ]
     elsewhere = ("--detector", "grubbs", "--context", "any job; city is Rome; any age", "--json")
     ran = pcor_("outliers", *files.table_and_schema, *elsewhere)
     assert next(iter(ran.json.items())) == ("owner_only", OWNER_ONLY)
     assert ran.json["context"]["city"] == ["Rome"]
     assert OUTLIER not in ran.json["outliers"]
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_outliers_shows_values_the_largest_first(files: Files, in_memory: bool) -> None:
+    pay = people()["pay"]
+    far = {3: -190.25, 40: 385.0, 90: 410.5, 91: 385.0}
+    for row, value in far.items():
+        pay[row] = value
+    table = files.rewritten(pay=pay)
+    if not in_memory:  # a folder stays where it is
+        (files.folder / "parts").mkdir()
+        table = table.rename(files.folder / "parts" / "one.csv").parent
+    how = ("--schema", files.schema, "--detector", "grubbs:tail=both")
+    ordered = {90: 410.5, OUTLIER: 400.5, 40: 385.0, 91: 385.0, 3: -190.25}
+    ran = pcor_("outliers", table, *how, "--json")
+    assert ran.json["outliers"] == [*ordered]
+    assert ran.json["values"] == [*ordered.values()]
+    printed = pcor_("outliers", table, *how, "--out", files.folder / "o.csv").out.splitlines()
+    assert printed[2:] == [f"  {key}  {value}" for key, value in ordered.items()]
+    written = loaded(files.folder / "o.csv")
+    assert {int(row["record"]): float(row["value"]) for row in written} == ordered
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
@@ -1357,7 +1381,7 @@ def broken(*_: object, **__: object) -> None:
     [
         (("release", "--record", OUTLIER, "--epsilon", 1), "release"),
         (("contexts", "--record", OUTLIER), "cli.owner.matching_parts"),
-        (("outliers",), "outliers"),
+        (("outliers",), "cli.owner.outlier_rows"),
         (("plan", "--record", OUTLIER, "--epsilon", 1), "plan"),
     ],
     ids=lambda part: part if isinstance(part, str) else "",

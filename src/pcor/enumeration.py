@@ -203,12 +203,27 @@ def outliers(
         detector: a detector or its name.
     """
     check_table(table)
+    return table.keys_in(*_flagged(table, context, detector))
+
+
+def outlier_rows(
+    table: Table, context: AnyContext | None = None, detector: str | Detector = "lof"
+) -> list[tuple[int | str, float]]:
+    """Return the outliers of one context, each with its metric, the largest first. Owner only."""
+    check_table(table)
+    return table.rows_in(*_flagged(table, context, detector))
+
+
+def _flagged(
+    table: Table, context: AnyContext | None, detector: str | Detector
+) -> tuple[int, NDArray[np.float64]]:
+    """Return a context's mask and the metrics that are outliers in it."""
     full = Context.full(table.schema)
     mask = (full if context is None else Context.read(table.schema, context)).mask
     rule = get_detector(detector)
     values, counts = table.distribution(mask)
     if len(values) == 0 or int(counts.sum()) < rule.min_population:
-        return []
+        return mask, values[:0]
     with others_code(f"the detector {rule.name!r}"):
         flagged = rule.verdicts(values, counts)
-    return table.keys_in(mask, values[flagged])
+    return mask, values[flagged]

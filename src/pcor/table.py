@@ -223,6 +223,23 @@ class Table:
         kept = np.flatnonzero(covered & np.isin(self._rows.metric, values))
         return [self._key(int(row)) for row in kept]
 
+    def rows_in(self, mask: int, values: NDArray[np.float64]) -> list[tuple[int | str, float]]:
+        """Return the key and the metric of the covered rows with one of ``values``. Private.
+
+        The largest metric first; equal ones as ``keys_in`` has them.
+        """
+        falling = np.unique(values)[::-1]
+        if self._elsewhere is not None:  # an engine hands over keys alone, so value by value
+            return [
+                (key, float(value))
+                for value in falling
+                for key in self.keys_in(mask, np.array([value]))
+            ]
+        covered = self.covered_cells(mask)[self._rows.cell]
+        kept = np.flatnonzero(covered & np.isin(self._rows.metric, falling))
+        kept = kept[np.argsort(-self._rows.metric[kept], kind="stable")]
+        return [(self._key(int(row)), float(self._rows.metric[row])) for row in kept]
+
     def _key(self, row: int) -> int | str:
         """Return the row's own key, however the request spelled it."""
         keys = self._rows.keys

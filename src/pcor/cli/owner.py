@@ -18,7 +18,14 @@ from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell
 from pcor.context import Context
 from pcor.detectors import get_detector
-from pcor.enumeration import ENUMERATION_LIMIT, MatchingContexts, check_size, joined, matching_parts
+from pcor.enumeration import (
+    ENUMERATION_LIMIT,
+    MatchingContexts,
+    check_size,
+    joined,
+    matching_parts,
+    outlier_rows,
+)
 from pcor.errors import TooLarge
 from pcor.listing import SHOWN, Tally, write_contexts
 from pcor.schema import Schema
@@ -115,6 +122,8 @@ def outliers(
 ) -> None:
     """OWNER ONLY: list the records that are outliers in one context.
 
+    Each with its metric, the largest first.
+
     Example: pcor outliers claims.csv --schema claims.toml --context "region is north; any product"
     """
     _check_out(out)
@@ -124,16 +133,20 @@ def outliers(
         if context is None
         else options.context(declared, "--context", context)
     )
-    found = pcor.outliers(pcor.Table(file, declared), where, detector)
-    rows = [{"record": key} for key in found]
+    found = outlier_rows(pcor.Table(file, declared), where, detector)
+    rows: list[Row] = [{"record": key, "value": value} for key, value in found]
     # Ids such as 17 and "17b" side by side: a file's column holds one kind, so all become text.
-    whole = all(isinstance(key, int) for key in found)
-    columns = pa.schema({"record": pa.int64() if whole else pa.string()})
+    whole = all(isinstance(key, int) for key, _ in found)
+    columns = pa.schema({"record": pa.int64() if whole else pa.string(), "value": pa.float64()})
     among = wording.rows(declared.attributes, where.values)
-    title = f"outliers among {among}: {len(rows):,}"
+    title = f"outliers among {among}, by falling {declared.metric.column}: {len(rows):,}"
     if out is not None:
         _write(out, rows, columns)
-    content = {"context": where.values, "outliers": found}
+    content = {
+        "context": where.values,
+        "outliers": [key for key, _ in found],
+        "values": [value for _, value in found],
+    }
     _report(title, content, rows[:SHOWN], len(rows), out, as_json=as_json)
 
 
