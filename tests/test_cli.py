@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -528,17 +529,42 @@ def test_overlap_is_with_the_given_context_or_the_start(files: Files, how: tuple
     assert ran.json["utility"]["with"] == how[-1]
 
 
-def test_release_prints_a_sentence_a_condition_the_cost_and_the_promise(files: Files) -> None:
-    ran = pcor_("release", *files.request, "--detector", GRUBBS)
+GUARANTEES: dict[str, tuple[str, ...]] = {
+    "ocdp": ("--detector", GRUBBS),
+    "dp": ("--guarantee", "dp", "--detector", "tail:share=0.1,min_population=5"),
+}
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES)
+def test_a_release_is_short_and_states_its_guarantee_in_full(files: Files, guarantee: str) -> None:
+    ran = pcor_("release", *files.request, *GUARANTEES[guarantee])
     assert ran.code == 0
-    assert ran.out.startswith(f"Record {OUTLIER} is an outlier by pay (grubbs) among ")
-    assert '\nSQL: WHERE "job" ' in ran.out
-    assert "total epsilon 0.5 (tight accounting)" in ran.out
-    assert "Not protected:" in ran.out
+    sentence, condition, cost, claim, more = ran.out.replace("\n\n", "\n").splitlines()
+    assert f"ecord {OUTLIER} is an outlier by pay" in sentence
+    assert condition.startswith('SQL: WHERE "job" ')
+    assert cost == "Cost: epsilon 0.5"
+    assert claim == pcor.Promise(Fraction(1, 2), guarantee=guarantee).claim
+    assert more.startswith("(--full ")
     assert "NOT PRIVATE" not in ran.out
 
 
 def test_a_release_for_everyone_but_the_record_says_its_margin(files: Files) -> None:
+@pytest.mark.parametrize("guarantee", GUARANTEES)
+@pytest.mark.parametrize("command", ["release", "plan"])
+def test_the_whole_promise_and_each_step_are_printed_in_full(
+    files: Files, command: str, guarantee: str
+) -> None:
+    asked = (command, *files.request, *GUARANTEES[guarantee])
+    short, full = pcor_(*asked).out, pcor_(*asked, "--full").out
+    promise = str(pcor.Promise(Fraction(1, 2), guarantee=guarantee))
+    assert "total epsilon 0.5 (tight accounting)" in full
+    assert (promise in full, "--full" in full) == (True, False)
+    assert (promise in short, promise.splitlines()[0] in short, "--full" in short) == (
+        (False, True, True)
+    )
+
+
+def test_a_release_for_everyone_but_the_record_says_likely(files: Files) -> None:
     asked = (*files.request, "--guarantee", "dp", "--detector", "tail:share=0.1,min_population=5")
     ran = pcor_("release", *asked, "--json")
     assert ran.code == 0

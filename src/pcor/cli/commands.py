@@ -159,7 +159,7 @@ app = typer.Typer(
 PCOR releases a context, such as "job is Librarian; any employer", in which the record really is an
 outlier, drawn so that it tells little about the other people in it. The usual guarantee is a
 relaxed one (OCDP) and does not cover everybody; --guarantee dp covers everyone but the record.
-Each release says in full what it promises.
+Each release states its guarantee, and with --full who is not protected.
 
 Try: pcor demo
 

@@ -15,7 +15,7 @@ import typer
 
 import pcor
 from pcor.cli import paying
-from pcor.cli.output import say, say_json, tell
+from pcor.cli.output import promised, say, say_json, tell
 from pcor.errors import ParameterError, SourceError, did_you_mean, plain
 from pcor.schema import Schema
 from pcor.sources.columns import column_names, read_columns
@@ -134,6 +134,7 @@ def plan_listed(
     column: str | None,
     request: Mapping[str, Any],
     *,
+    full: bool,
     as_json: bool,
 ) -> None:
     """Tell what a run over a list would do and cost. Free: no row is looked at."""
@@ -142,7 +143,7 @@ def plan_listed(
         say_json(planned.to_dict())
         return
     say(f"A run over this list would do this; no row was looked at.\n\n{planned}\n")
-    say(f"For each record:\n{planned.each}\n\n{planned.each.promise}")
+    say(f"For each record:\n{planned.each}\n\n{promised(planned.each.promise, full=full)}")
 
 
 def release_listed(
@@ -157,6 +158,7 @@ def release_listed(
     seed: int | None,
     out: Path | None,
     workers: int | None,
+    full: bool,
     as_json: bool,
 ) -> None:
     """Release for a list of records; end with the exit code of the results."""
@@ -190,7 +192,7 @@ def release_listed(
             **paid,
             **_each(request),
         )
-    _show(results, out, as_json=as_json)
+    _show(results, out, full=full, as_json=as_json)
     if results.exit_code:
         raise typer.Exit(results.exit_code)
 
@@ -224,7 +226,7 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _show(results: Results, out: Path, *, as_json: bool) -> None:
+def _show(results: Results, out: Path, *, full: bool, as_json: bool) -> None:
     tell(f"{results}\nresults written to {out}")
     if as_json:
         say_json({**results.to_dict(), "out": str(out)})
@@ -232,4 +234,7 @@ def _show(results: Results, out: Path, *, as_json: bool) -> None:
     for record, outcome in results.by_record():
         released = isinstance(outcome, pcor.Release)
         say(str(outcome) if released else f"Record {record}: {outcome}.")
-    say(f"\n{results.plan.together}\n\nEach release:\n{results.plan.each.promise}")
+    each = results.plan.each
+    steps = f"{each.explain()}\n\n" if full else ""
+    said = promised(each.promise, full=full)
+    say(f"\n{results.plan.together}\n\nEach release:\n{steps}{said}")

@@ -139,6 +139,10 @@ Steepness = Annotated[
         "chosen for you.",
     ),
 ]
+Full = Annotated[
+    bool,
+    typer.Option("--full", help="Also print who is not protected, and what each step costs."),
+]
 
 
 def check_rows(place: str) -> None:

@@ -15,6 +15,7 @@ import typer
 from pcor.cli import interrupts
 from pcor.errors import PcorError, sendable
 from pcor.promise import OWNER_ONLY as OWNER_ONLY
+from pcor.promise import Promise
 
 # Here and not among the options: a doctor must not need what it looks for.
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
@@ -36,6 +37,11 @@ def tell(text: str) -> None:
 def say_json(content: dict[str, Any]) -> None:
     """Print a result as one JSON object."""
     say(json.dumps(content, indent=2, ensure_ascii=False))
+
+
+def promised(promise: Promise, *, full: bool) -> str:
+    """Write a promise: its guarantee, and in full who is not protected."""
+    return str(promise) if full else f"{promise.claim}\n(--full says who is not protected)"
 
 
 def guarded(command: Command) -> Command:

@@ -10,7 +10,7 @@ import typer
 import pcor
 from pcor.cli import many, options, paying
 from pcor.cli.compiling import tell_of_compiling
-from pcor.cli.output import guarded, say, say_json, tell
+from pcor.cli.output import guarded, promised, say, say_json, tell
 from pcor.errors import ParameterError
 from pcor.schema import Schema
 from pcor.sources.fitting import marked_lines
@@ -70,6 +70,7 @@ def plan(
             help="Also estimate the time, for a table of this many rows, a guess of yours.",
         ),
     ] = None,
+    full: options.Full = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Tell what a release would do and cost. Free: no row is looked at.
@@ -97,7 +98,7 @@ def plan(
     if records is not None:
         if rows is not None:
             raise ParameterError("--rows goes with --record: it estimates the time of one release")
-        many.plan_listed(declared, records, records_column, request, as_json=as_json)
+        many.plan_listed(declared, records, records_column, request, full=full, as_json=as_json)
         return
     expected = None if rows is None else settled.estimate(rows)
     if as_json:
@@ -105,7 +106,7 @@ def plan(
         say_json({"record": one, **settled.to_dict(), **timed})
         return
     say(f"A release for record {one} would do this; no row was looked at.\n")
-    say(f"{settled}\n\n{settled.promise}")
+    say(f"{settled}\n\n{promised(settled.promise, full=full)}")
     wanted = settled.needed()
     if rows is not None and wanted is not None and wanted.rows > rows:
         say(
@@ -178,11 +179,12 @@ def release(
         str | None,
         typer.Option("--version", help="With --ledger: which state of the table this is."),
     ] = None,
+    full: options.Full = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Release one context in which the record is an outlier.
 
-    Prints the context and public parameters, nothing else. Example:
+    Prints the context, its cost and its guarantee; --full and the certificate say more. Example:
 
     pcor release claims.csv --schema claims.toml --record 17 --epsilon 0.2 --out certificate.html
 
@@ -233,6 +235,7 @@ def release(
             seed=seed,
             out=out,
             workers=workers,
+            full=full,
             as_json=as_json,
         )
         return
@@ -254,9 +257,12 @@ def release(
         return
     say(f"{released}\n")
     say(f"SQL: WHERE {released.context.where()}\n")
-    say(f"What was done, and its cost:\n{released.explain()}\n")
+    if full:
+        say(f"What was done, and its cost:\n{released.explain()}\n")
+    else:
+        say(f"Cost: {released.plan.bill.total}")
     if not released.private:
         say("Nothing is promised, because of --seed. Drawn without it, this would be:")
-    say(str(released.promise))
+    say(promised(released.promise, full=full))
     if ledger is None and seed is None:
         tell(paying.NO_BOOKS)
