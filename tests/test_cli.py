@@ -548,7 +548,6 @@ def test_a_release_is_short_and_states_its_guarantee_in_full(files: Files, guara
     assert "NOT PRIVATE" not in ran.out
 
 
-def test_a_release_for_everyone_but_the_record_says_its_margin(files: Files) -> None:
 @pytest.mark.parametrize("guarantee", GUARANTEES)
 @pytest.mark.parametrize("command", ["release", "plan"])
 def test_the_whole_promise_and_each_step_are_printed_in_full(
@@ -564,7 +563,7 @@ def test_the_whole_promise_and_each_step_are_printed_in_full(
     )
 
 
-def test_a_release_for_everyone_but_the_record_says_likely(files: Files) -> None:
+def test_a_release_for_everyone_but_the_record_says_its_margin(files: Files) -> None:
     asked = (*files.request, "--guarantee", "dp", "--detector", "tail:share=0.1,min_population=5")
     ran = pcor_("release", *asked, "--json")
     assert ran.code == 0
