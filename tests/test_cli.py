@@ -539,11 +539,12 @@ GUARANTEES: dict[str, tuple[str, ...]] = {
 def test_a_release_is_short_and_states_its_guarantee_in_full(files: Files, guarantee: str) -> None:
     ran = pcor_("release", *files.request, *GUARANTEES[guarantee])
     assert ran.code == 0
-    sentence, condition, cost, claim, more = ran.out.replace("\n\n", "\n").splitlines()
+    sentence, condition, cost, claim, validity, more = ran.out.replace("\n\n", "\n").splitlines()
     assert f"ecord {OUTLIER} is an outlier by pay" in sentence
     assert condition.startswith('SQL: WHERE "job" ')
     assert cost == "Cost: epsilon 0.5"
     assert claim == pcor.Promise(Fraction(1, 2), guarantee=guarantee).claim
+    assert "an outlier" in validity
     assert more.startswith("(--full ")
     assert "NOT PRIVATE" not in ran.out
 
@@ -555,7 +556,7 @@ def test_the_whole_promise_and_each_step_are_printed_in_full(
 ) -> None:
     asked = (command, *files.request, *GUARANTEES[guarantee])
     short, full = pcor_(*asked).out, pcor_(*asked, "--full").out
-    promise = str(pcor.Promise(Fraction(1, 2), guarantee=guarantee))
+    promise = pcor_("plan", *asked[1:], "--json").json["promise"]["text"]
     assert "total epsilon 0.5 (tight accounting)" in full
     assert (promise in full, "--full" in full) == (True, False)
     assert (promise in short, promise.splitlines()[0] in short, "--full" in short) == (

@@ -40,8 +40,10 @@ def say_json(content: dict[str, Any]) -> None:
 
 
 def promised(promise: Promise, *, full: bool) -> str:
-    """Write a promise: its guarantee, and in full who is not protected."""
-    return str(promise) if full else f"{promise.claim}\n(--full says who is not protected)"
+    """Write a promise: its guarantee and what holds of the context; in full, who is not protected."""
+    if full:
+        return str(promise)
+    return f"{promise.claim}\n{promise.validity}\n(--full says who is not protected)"
 
 
 def guarded(command: Command) -> Command:
