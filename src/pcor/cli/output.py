@@ -40,7 +40,7 @@ def say_json(content: dict[str, Any]) -> None:
 
 
 def promised(promise: Promise, *, full: bool) -> str:
-    """Write a promise: its guarantee and what holds of the context; in full, who is not protected."""
+    """Write a promise: what is guaranteed and what holds of the context; in full, all of it."""
     if full:
         return str(promise)
     return f"{promise.claim}\n{promise.validity}\n(--full says who is not protected)"
