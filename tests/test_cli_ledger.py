@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +49,49 @@ def test_a_release_is_paid_from_the_ledger_and_repeated_for_free(files: Files, b
     assert first.err == "charged epsilon 0.5. Left for dataset 'pay': epsilon 0.5\n"
     assert again.err == f"{FREE}. Left for dataset 'pay': epsilon 0.5\n"
     assert (status(books)["spent_ocdp"], status(books)["left"]) == ("0.5", "0.5")
+
+
+# A draw that asks DuckDB for something that takes seconds.
+SLOW = """
+import sys
+from pcor.ledger import ledger
+from pcor.release import release
+
+def slow(table, *words, **options):
+    print("drawing", flush=True)
+    table._elsewhere._questions.ask("SELECT SUM(r.range % 7) AS n FROM range(1000000000) r")
+    return release(table, *words, **options)
+
+ledger.release = slow
+from pcor.cli import run
+run()
+"""
+
+
+def test_an_interrupt_inside_duckdb_leaves_the_claim_unfinished(
+    files: Files, tmp_path: Path
+) -> None:
+    books = str(tmp_path / "books.db")
+    assert pcor_("ledger", "budget", books, "pay", "--epsilon", 1).code == 0
+    how = ("--detector", GRUBBS, "--memory", "1GiB", "--ledger", books)
+    words = ["release", *map(str, (*files.request, *how))]
+    with subprocess.Popen(  # noqa: S603 (our own words)
+        [sys.executable, "-c", SLOW, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "drawing\n"
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=120)
+    assert (running.returncode, out) == (130, ""), err
+    assert "pcor: interrupted" in err
+    assert [entry.kind for entry in Ledger(books).entries()] == ["budget", "charge"]
+    ran = pcor_(*words)
+    assert ran.code == 0, ran.err
+    assert FREE in ran.err
+    assert status(books)["left"] == "0.5"
 
 
 def test_a_new_key_buys_a_new_draw_until_the_budget_refuses(files: Files, books: str) -> None:

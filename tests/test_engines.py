@@ -10,6 +10,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import duckdb
 import numpy as np
@@ -451,6 +452,28 @@ def test_a_broken_query_tells_nothing_of_the_rows() -> None:
         pcor.Table(frame, schema)
     assert "MARK" not in str(caught.value)
     assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    "said", [RuntimeError("Query interrupted"), duckdb.InterruptException("Interrupted!")]
+)
+def test_an_interrupt_inside_duckdb_is_an_interrupt_and_no_failure(said: Exception) -> None:
+    table = pcor.Table(duckdb.from_arrow(people(60)), SCHEMA)
+    assert table._elsewhere is not None
+    table._elsewhere.engine._relation = Mock(query=Mock(side_effect=said))  # type: ignore[attr-defined]
+    with pytest.raises(KeyboardInterrupt):
+        pcor.release(table, 3, 1)
+
+
+def test_a_query_that_fails_ends_the_snapshot_of_a_database(rows: pa.Table, tmp_path: Path) -> None:
+    """Whether the transaction outlived it is not known, so no later answer may be mixed in."""
+    table = pcor.Table(LOCAL["sqlite"](rows, tmp_path), SCHEMA)
+    assert table._elsewhere is not None
+    assert table.record(3).key == 3
+    with pytest.raises(Exception, match="no such table"):
+        table._elsewhere.engine.run("SELECT * FROM nowhere")
+    with pytest.raises(SourceError, match=r"make the table anew: pcor\.Table"):
+        table.record(3)
 
 
 def test_a_missing_column_is_refused_as_in_memory(table: pcor.Table) -> None:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+import psycopg
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
 import pcor
-from pcor.errors import MetricError, RecordError, SourceError
+from pcor.errors import MetricError, NotAsked, RecordError, SourceError, Unfinished
+from pcor.ledger import Ledger
+from pcor.many import running
+from pcor.release import release
 from pcor.sources import database
 from pcor.sources.databases import DatabaseEngine
+from pcor.sources.engine import asking
 from pcor.sources.pushdown import Pushdown
 from tests.engines import SCHEMA, SERVERS, change, people
 from tests.postgres import postgres
@@ -156,6 +164,96 @@ def test_the_connection_cannot_write() -> None:
         table._elsewhere.engine.run(  # type: ignore[union-attr]
             "INSERT INTO people SELECT * FROM people RETURNING key"
         )
+
+
+def end_connection(url: str, table: pcor.Table) -> None:
+    """Let the server end the connection that a table reads through."""
+    assert table._elsewhere is not None
+    number = table._elsewhere.engine.run("SELECT pg_backend_pid() AS pid").column("pid")[0].as_py()
+    end = f"SELECT pg_terminate_backend({number}, 10000)"
+    change(url.partition("#")[0], lambda cursor: cursor.execute(end))
+    table.view.prepare()  # type: ignore[attr-defined] # what it had read, it forgets
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> Ledger:
+    opened = Ledger(tmp_path / "books.db")
+    opened.set_budget("people", 10)
+    return opened
+
+
+@pytest.mark.parametrize("detector", ["lof:k=5", "histogram:rare=0.02", "tail", "grubbs"])
+def test_a_dropped_connection_leaves_a_release_unfinished_and_it_goes_on_free(
+    books: Ledger, detector: str
+) -> None:
+    url = SERVERS["postgresql"](people(), Path())
+    table = pcor.Table(url, SCHEMA)
+
+    def dropped(rows: pcor.Table, *words: Any, **options: Any) -> pcor.Release:
+        end_connection(url, table)
+        return release(rows, *words, **options)
+
+    with (
+        patch("pcor.ledger.ledger.release", dropped),
+        pytest.raises(Unfinished, match=r"could not answer.*charged and unfinished"),
+    ):
+        books.release(table, 3, 1, dataset="people", detector=detector)
+    assert [entry.kind for entry in books.entries()] == ["budget", "charge"]
+    with pytest.raises(SourceError, match=r"make the table anew: pcor.Table"):
+        books.release(table, 3, 1, dataset="people", detector=detector)  # never another snapshot
+    found = books.release(pcor.Table(url, SCHEMA), 3, 1, dataset="people", detector=detector)
+    assert found.record == 3
+    assert books.left("people") == 9
+    assert books.verify().ok
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_dropped_connection_burns_no_record_of_a_list(books: Ledger, workers: int) -> None:
+    url = SERVERS["postgresql"](people(), Path())
+    table, keys = pcor.Table(url, SCHEMA), people()["key"].to_pylist()[:8]
+
+    def dropped(rows: pcor.Table, record: Any, *words: Any, **options: Any) -> pcor.Release:
+        if record == keys[3]:
+            end_connection(url, table)
+        return release(rows, record, *words, **options)
+
+    how: dict[str, Any] = {"ledger": books, "dataset": "people", "workers": workers}
+    how |= {"detector": "lof:k=5,threshold=1.01"}
+    with patch.object(running, "release", dropped):
+        results = pcor.release_many(table, keys, 1, **how)
+    assert results.exit_code == 2
+    kinds = {type(found) for found in results}
+    assert kinds & {Unfinished, NotAsked}
+    assert kinds <= {pcor.Release, Unfinished, NotAsked}
+    assert len(results.releases) == sum(entry.kind == "answer" for entry in books.entries()) <= 3
+    rest = pcor.release_many(pcor.Table(url, SCHEMA), keys, 1, **how)
+    assert rest.exit_code == 0
+    assert books.left("people") == 2
+    assert books.verify().ok
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, SourceError], ids=["Ctrl-C", "its limit"])
+def test_an_interrupt_inside_postgresql_is_told_from_a_limit_of_the_server(
+    raised: type[BaseException],
+) -> None:
+    url = SERVERS["postgresql"](people(60), Path())
+    table = pcor.Table(url, SCHEMA)
+    engine = table._elsewhere.engine  # type: ignore[union-attr]
+    number = engine.run("SELECT pg_backend_pid() AS pid").column("pid")[0].as_py()
+
+    def interrupt() -> None:
+        busy = f"SELECT 1 FROM pg_stat_activity WHERE pid = {number} AND wait_event = 'PgSleep'"  # noqa: S608
+        with psycopg.connect(url.partition("#")[0], autocommit=True) as connection:
+            while connection.execute(busy).fetchone() is None:
+                pass
+        os.kill(os.getpid(), signal.SIGINT)
+
+    if raised is KeyboardInterrupt:
+        threading.Thread(target=interrupt).start()
+    else:
+        engine.run("SELECT set_config('statement_timeout', '10', false) AS x")
+    with pytest.raises(raised), asking("postgresql"):
+        engine.run("SELECT pg_sleep(60)::text AS x")
 
 
 def test_a_password_is_in_no_message() -> None:

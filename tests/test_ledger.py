@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import jsonschema
 import pytest
@@ -30,8 +31,10 @@ from pcor.errors import (
     NoValidContext,
     ParameterError,
     RecordError,
+    SourceError,
     StartError,
     StillRunning,
+    Unfinished,
     plain,
 )
 from pcor.ledger import Head, Ledger, leases, tables
@@ -370,6 +373,33 @@ def test_a_draw_that_ended_badly_is_finished_under_the_same_key(
     assert ledger.charged(request("k"))
     ask(ledger, "k", trace)
     assert ledger.left(DATASET) == 1 - Fraction(EACH)
+
+
+def test_a_source_that_fails_is_no_answer_and_the_same_request_goes_on_free(
+    ledger: Ledger, trace: Path
+) -> None:
+    lost = SourceError("the line dropped")
+    with (
+        patch("pcor.ledger.ledger.release", side_effect=lost),
+        pytest.raises(Unfinished, match=r"dropped\. This request is charged and unfinished: ask"),
+    ):
+        ask(ledger, "k", trace)
+    assert [entry.kind for entry in ledger.entries()] == ["budget", "charge"]
+    ask(ledger, "k", trace)
+    assert [entry.kind for entry in ledger.entries()] == ["budget", "charge", "answer"]
+    assert ledger.left(DATASET) == 1 - Fraction(EACH)
+    assert ledger.verify().ok
+
+
+def test_a_failure_of_the_source_that_was_stored_before_is_still_the_answer(
+    ledger: Ledger, trace: Path
+) -> None:
+    """Books are never rewritten; what earlier versions stored stays what was answered."""
+    ledger.store(ledger.charge(request("k")), SourceError("postgresql could not answer"))
+    with pytest.raises(SourceError, match="could not answer") as raised:
+        ask(ledger, "k", trace)
+    assert type(raised.value) is SourceError
+    assert ledger.verify().ok
 
 
 def test_of_two_that_draw_for_one_charge_the_first_to_store_wins(ledger: Ledger) -> None:

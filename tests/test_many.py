@@ -22,10 +22,13 @@ from pyarrow import csv, parquet
 import pcor
 from pcor.errors import (
     BudgetExceeded,
+    NotAsked,
     NoValidContext,
     ParameterError,
     RecordError,
+    SourceError,
     StillRunning,
+    Unfinished,
     WriteError,
 )
 from pcor.ledger import Ledger
@@ -241,6 +244,62 @@ def test_a_run_that_breaks_off_leaves_nothing_locked_and_goes_on(
     assert results.exit_code == 0
     assert ledger.status(DATASET).spent["ocdp"] == len(SOME) * Fraction(EACH)
     assert ledger.verify().ok
+
+
+@pytest.mark.parametrize(("workers", "begun"), [(1, 1), (2, 3)])
+def test_a_source_that_fails_ends_the_run_and_the_same_call_goes_on_free(
+    ledger: Ledger, out: Path, workers: int, begun: int
+) -> None:
+    """One that is charged when it fails, and stays unfinished, with one worker; up to four."""
+
+    def work(record: object) -> None:
+        if record == 40:
+            raise SourceError("the line dropped")
+
+    with drawing_with(work):
+        results = many(ledger=ledger, out=out, workers=workers)
+    answered, ended = [pcor.Release] * 2, [Unfinished] * begun + [NotAsked] * (3 - begun)
+    assert [type(found) for found in results] == answered + ended
+    assert "dropped. This request is charged and unfinished: ask the same again" in str(results[2])
+    assert results.exit_code == 2
+    assert "The source failed, and the run ended: the line dropped. This request" in str(results)
+    assert results.charged == (2 + begun) * Fraction(EACH) == ledger.status(DATASET).spent["ocdp"]
+    assert [line["charged"] for line in written(out)] == [True] * 2 + [False] * (3 - begun)
+    rest = many(ledger=ledger, out=out, workers=workers)
+    assert rest.exit_code == 0
+    assert rest.charged == (3 - begun) * Fraction(EACH)
+    assert bits(rest)[:2] == bits(results)
+    assert ledger.status(DATASET).spent["ocdp"] == len(SOME) * Fraction(EACH)
+    assert ledger.verify().ok
+
+
+def test_answers_that_nothing_else_remembers_outlive_a_source_that_fails() -> None:
+    budget = pcor.Budget(1)
+
+    def work(record: object) -> None:
+        if record == 8:
+            raise SourceError("the line dropped")
+
+    with drawing_with(work):
+        results = many(budget=budget, workers=1)
+    assert [type(found) for found in results[:4]] == [*[pcor.Release] * 3, Unfinished]
+    assert "the charge stays: asked again, it is paid again" in str(results[3])
+    assert budget.spent == results.charged == 4 * Fraction(EACH)
+
+
+def test_a_source_that_fails_between_two_rounds_leaves_the_first(ledger: Ledger) -> None:
+    looks = iter([None, SourceError("the line dropped")])
+
+    def look_up(*_: object) -> None:
+        failure = next(looks)
+        if failure is not None:
+            raise failure
+
+    with patch.object(running, "ROUND", 3), patch.object(LookedUp, "look_up", look_up):
+        results = many(ledger=ledger, workers=1)
+    assert [type(found) for found in results] == [pcor.Release] * 3 + [NotAsked] * 2
+    assert "2 not asked for" in str(results)
+    assert ledger.status(DATASET).spent["ocdp"] == results.charged == 3 * Fraction(EACH)
 
 
 def test_an_interrupt_while_others_draw_ends_the_run_at_once(ledger: Ledger) -> None:
@@ -624,6 +683,54 @@ def test_what_is_too_much_for_all_together_is_asked_for_one_by_one(tmp_path: Pat
     with patch.object(LookedUp, "prepare", side_effect=refusal):
         results = pcor.release_many(lazy, keys, 1, workers=2, **LOOSE)
     assert results.exit_code == 0
+
+
+def test_no_row_decides_the_order_of_entries_by_a_limit_of_the_engine(
+    tmp_path: Path, ledger: Ledger
+) -> None:
+    """One more row, and the pairs of all records together are above the limit."""
+    rows = engine_people(200)
+    keys, rule = rows["key"].to_pylist()[:6], "histogram:rare=0.02"
+
+    def order(people: pa.Table, pairs: int, dataset: str) -> list[tuple[str, int]]:
+        lazy = pcor.Table(LOCAL["duckdb"](people, tmp_path), ENGINE_SCHEMA, pairs=pairs)
+        ledger.set_budget(dataset, 10)
+        how: dict[str, Any] = {"ledger": ledger, "dataset": dataset}
+        try:
+            pcor.release_many(lazy, keys, 1, workers=2, detector=rule, **how)
+        except pcor.errors.TooLarge:
+            assert ledger.status(dataset).spent["ocdp"] == 0  # as the table alone decides
+            return []
+        found = [e for e in ledger.entries(dataset) if e.kind in ("charge", "answer")]
+        records = {e.key: e.content["request"]["record"] for e in found if e.kind == "charge"}
+        return [(entry.kind, records[entry.key]) for entry in found]
+
+    def most(people: pa.Table) -> int:
+        """Return how many pairs the records of a round need together."""
+        lazy = pcor.Table(LOCAL["duckdb"](people, tmp_path), ENGINE_SCHEMA)
+        needed = []
+        assert lazy._elsewhere is not None
+        real = lazy._elsewhere.pairs
+
+        def pairs(*ends: float) -> Any:
+            found = real(*ends)
+            needed.append(len(found.values))
+            return found
+
+        with patch.object(lazy._elsewhere, "pairs", pairs):
+            pcor.release_many(lazy, keys, 1, workers=2, detector=rule)
+        return max(needed)
+
+    one = rows.slice(0, 1).set_column(0, "key", pa.array([9_999]))
+    more = pa.concat_tables([rows, one.set_column(4, "pay", pa.array([1003.125]))])
+    limit = most(rows)
+    assert most(more) == limit + 1
+    first, second = order(rows, limit, "first"), order(more, limit, "second")
+    public = [("charge", key) for key in keys[:4]]
+    public += [("answer", keys[0]), ("charge", keys[4]), ("answer", keys[1]), ("charge", keys[5])]
+    public += [("answer", key) for key in keys[2:]]
+    assert first in ([], public)
+    assert second in ([], public)
 
 
 def test_an_engine_that_fails_ends_the_run_before_anything_is_charged(

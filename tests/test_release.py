@@ -5,12 +5,14 @@ from __future__ import annotations
 import html
 import json
 import re
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import jsonschema
 import pyarrow as pa
@@ -18,7 +20,14 @@ import pytest
 
 import pcor
 from pcor.certificate import JSON_SCHEMA
-from pcor.errors import BudgetExceeded, NoValidContext, ParameterError, RecordError, StartError
+from pcor.errors import (
+    BudgetExceeded,
+    NoValidContext,
+    ParameterError,
+    RecordError,
+    SourceError,
+    StartError,
+)
 from pcor.selection import SystemChooser
 from tests.neighbours import DETECTORS, SCHEMA, small
 from tests.test_privacy import LARGE, NEARLY_EQUAL
@@ -304,6 +313,17 @@ def test_what_is_no_table_and_no_budget_is_refused_in_our_words(ten: pcor.Table)
             ask("claims.csv")
     with pytest.raises(ParameterError, match=r"budget must be a pcor\.Budget"):
         pcor.release(ten, 8, 0.2, GRUBBS, budget=1)  # type: ignore[arg-type]
+
+
+def test_a_budget_stays_charged_when_the_source_fails_and_says_so(ten: pcor.Table) -> None:
+    budget = pcor.Budget(1)
+    lost = SourceError("the line dropped")
+    with (
+        patch.object(sys.modules["pcor.release"], "draw", side_effect=lost),
+        pytest.raises(SourceError, match="Nothing was answered, and the charge stays"),
+    ):
+        pcor.release(ten, 8, 0.2, GRUBBS, budget=budget)
+    assert budget.left == Fraction(4, 5)
 
 
 def test_none_is_an_answer_and_stays_charged(ten: pcor.Table) -> None:

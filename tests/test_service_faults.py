@@ -21,8 +21,9 @@ import pytest
 from sqlalchemy import event, text
 
 from pcor.client import Client, ServiceError
-from pcor.errors import BudgetExceeded, LedgerError
+from pcor.errors import BudgetExceeded, LedgerError, SourceError
 from pcor.ledger import Ledger
+from pcor.release import release
 from pcor.service.service import Service
 from pcor.service.sources import SourceChanged
 from tests.ledger_clients import lines
@@ -298,6 +299,42 @@ def test_a_question_whose_file_is_gone_is_answered_when_the_file_is_back(tmp_pat
         assert tries == 6
         events = place.send("auditor", "GET", "/v1/audit").json()["events"]
         assert [one["kind"] for one in events].count("recovery") == 1
+
+
+def test_a_source_that_fails_is_no_answer_and_is_tried_again_later_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pcor.service import drawing
+
+    with world(str(tmp_path / "books.db"), tmp_path, sweep=1000) as place:
+        drawer, tries = place.service.drawer, 0
+        ahead = 0
+        monkeypatch.setattr(drawer, "_clock", lambda: place.service.now() + ahead)
+
+        def failing(*words: Any, **options: Any) -> Any:
+            nonlocal tries
+            tries += 1
+            if tries <= 5:  # more often than a failure of ours would be tried
+                raise SourceError("the disk is full")
+            return release(*words, **options)
+
+        monkeypatch.setattr(drawing, "release", failing)
+        name = place.ask().json()["id"]
+        waits = []
+        for _ in range(5):
+            while drawer._taken:
+                time.sleep(0.01)
+            assert place.send(ANALYST, "GET", f"/v1/releases/{name}").json()["state"] == "running"
+            assert drawer.sweep() == 0  # not at once
+            wait, until = drawer._put_off[name]
+            waits.append(wait)
+            ahead = until - place.service.now()
+            assert drawer.sweep() == 1
+        assert waits == [5, 10, 20, 40, 80]
+        ahead = 0
+        assert place.wait(name)["release"] is not None
+        kinds = [entry.kind for entry in place.service.ledger.entries()]
+        assert (kinds.count("charge"), kinds.count("answer")) == (1, 1)
 
 
 def test_a_question_whose_recovery_fails_is_taken_up_again(

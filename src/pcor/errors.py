@@ -11,6 +11,8 @@ command line show it, the service and the ledger do not. Each kind has a page, `
       SourceError             a file or frame that cannot be read, a missing column
         DomainError           a value outside its declared domain
         MetricError           a metric that is not a finite number
+        Unfinished            a source that failed after the charge, before there was an answer
+        NotAsked              a record of a list, after the source failed: not charged
       RecordError             no such record, or more than one
       ParameterError          epsilon, samples, alpha, ...
         UnknownName           a detector, search, utility that nobody registered
@@ -85,6 +87,14 @@ class MetricError(SourceError):
     """The metric column holds something that is not a finite number."""
 
     kind = "metric"
+
+
+class Unfinished(SourceError):
+    """The source failed while an answer was drawn. It is no answer: nothing is stored."""
+
+
+class NotAsked(SourceError):
+    """The source failed before this record of a list was asked for. Nothing was charged for it."""
 
 
 class RecordError(PcorError):
@@ -183,7 +193,12 @@ class NoValidContext(PcorError):
 
 
 def paid_words(error: PcorError) -> str:
-    """Return what an error says that came after the charge: it is an answer too."""
+    """Return what an error says that came after the charge: it is an answer too.
+
+    A source that failed gave none; but a budget of this process does not know that it was paid for.
+    """
+    if isinstance(error, SourceError):
+        return f"{error}. Nothing was answered, and the charge stays: asked again, it is paid again"
     return f"{error}. This answer is paid for like any other"
 
 

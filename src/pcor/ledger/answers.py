@@ -2,19 +2,33 @@
 
 Public: everything here. An answer is a released certificate, or an error that the draw ended in:
 "there is no valid context" is an output like any other (docs/proofs/README.md, "Errors are
-outputs"), so it is paid for, stored and repeated.
+outputs"), so it is paid for, stored and repeated. A source that fails is none: nothing is stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pcor.certificate import Release
-from pcor.errors import PcorError, paid_words
+from pcor.errors import PcorError, SourceError, paid_words
 from pcor.planning import Plan
 
 ERROR_FORMAT = "pcor-error/1"
+
+
+def answer_from(draw: Callable[[], Release]) -> Release | PcorError:
+    """Draw; return the release, or the error that is its answer.
+
+    A source that fails raises ``SourceError``: whether a line drops or a disk is full says nothing
+    about the request, so the claim stays open and a later draw answers it (docs/proofs/ledger.md).
+    """
+    try:
+        return draw()
+    except SourceError:
+        raise
+    except PcorError as error:
+        return error
 
 
 def write_answer(outcome: Release | PcorError, *, paid: bool = False) -> dict[str, Any]:

@@ -29,6 +29,8 @@ from pcor.errors import (
     LedgerError,
     ParameterError,
     PcorError,
+    SourceError,
+    Unfinished,
     check_whole,
 )
 from pcor.ledger.accounts import (
@@ -42,7 +44,7 @@ from pcor.ledger.accounts import (
     write_account,
 )
 from pcor.ledger.amounts import amount
-from pcor.ledger.answers import read_answer, write_answer
+from pcor.ledger.answers import answer_from, read_answer, write_answer
 from pcor.ledger.charging import (
     Claim,
     claim_request,
@@ -212,11 +214,12 @@ class Ledger:
         if claim.answer is not None:
             return replace(read_answer(claim.answer, settled), receipt=self.receipt(claim))
         with self.drawing(claim):
-            outcome: Release | PcorError
             try:
-                outcome = release(table, record, epsilon, chooser=chooser, **options)
-            except PcorError as error:
-                outcome = error
+                outcome = answer_from(
+                    partial(release, table, record, epsilon, chooser=chooser, **options)
+                )
+            except SourceError as error:
+                raise self.unfinished(error) from None
             answer = self.store(claim, outcome)
         return replace(read_answer(answer, settled), receipt=self.receipt(claim))
 
@@ -264,6 +267,13 @@ class Ledger:
         with self.database.reading() as connection:
             entry = read_entry(connection, claim.charge)
         return Receipt(entry.hash, entry.at[: len("2024-12-31")])
+
+    def unfinished(self, error: SourceError) -> Unfinished:
+        """Return what is said of a claim whose draw a failing source has ended."""
+        return Unfinished(
+            f"{error}. This request is charged and unfinished: ask the same again, free, once the "
+            "source is back"
+        )
 
     @contextmanager
     def drawing(self, claim: Claim) -> Iterator[None]:

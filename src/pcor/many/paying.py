@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 from pcor.certificate import Release
-from pcor.errors import PcorError
+from pcor.errors import PcorError, SourceError, Unfinished, paid_words
 from pcor.ledger import Claim, Request
 from pcor.ledger.answers import write_answer
 from pcor.release import Purse
@@ -37,6 +37,10 @@ class Payer(Protocol):
 
     def store(self, claim: Claim, outcome: Release | PcorError) -> Answer:
         """Store the answer of a claim; return what counts from now on."""
+        ...
+
+    def unfinished(self, error: SourceError) -> Unfinished:
+        """Return what is said of a claim whose draw a failing source has ended."""
         ...
 
 
@@ -66,3 +70,7 @@ class Pocket:
         """Return the answer; the results file stores it."""
         del claim
         return write_answer(outcome, paid=self._budget is not None)
+
+    def unfinished(self, error: SourceError) -> Unfinished:
+        """Say that a budget of this process stays charged: it knows its claims no more."""
+        return Unfinished(str(error) if self._budget is None else paid_words(error))

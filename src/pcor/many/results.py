@@ -16,9 +16,11 @@ from pcor.certificate import Release
 from pcor.errors import (
     BudgetExceeded,
     LedgerError,
+    NotAsked,
     NoValidContext,
     PcorError,
     RecordError,
+    Unfinished,
     plain,
 )
 from pcor.ledger.answers import write_answer
@@ -63,11 +65,11 @@ class Results(Sequence[Outcome]):
     def exit_code(self) -> int:
         """What the command line ends with.
 
-        0: every record has a release. 3: the budget ended. 5: some are being answered by somebody
-        else at this moment. 4: some have none, for good.
+        0: every record has a release. 2: the source failed. 3: the budget ended. 5: some are being
+        answered by somebody else at this moment. 4: some have none, for good.
         """
         failed = [outcome for outcome in self.outcomes if isinstance(outcome, PcorError)]
-        for kind in (BudgetExceeded, LedgerError):
+        for kind in (Unfinished, NotAsked, BudgetExceeded, LedgerError):
             if any(isinstance(error, kind) for error in failed):
                 return kind.exit_code
         return NoValidContext.exit_code if failed else 0
@@ -102,6 +104,9 @@ class Results(Sequence[Outcome]):
                 f"Not all are paid for: {refusal}. What is missing is asked for by the same call, "
                 "once there is more."
             )
+        failure = next((o for o in self.outcomes if isinstance(o, Unfinished | NotAsked)), None)
+        if failure is not None:
+            lines.append(f"The source failed, and the run ended: {failure}.")
         return "\n".join(lines)
 
 
@@ -111,6 +116,8 @@ def _in_words(outcome: Outcome) -> str:
         NoValidContext: "with no valid context",
         RecordError: "not in the table",
         LedgerError: "being answered elsewhere",
+        Unfinished: "unfinished",
+        NotAsked: "not asked for",
     }
     if isinstance(outcome, Release):
         return ""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,18 @@ from pcor.choosing import Chooser
 from pcor.errors import (
     BudgetExceeded,
     KeyConflict,
+    NotAsked,
     ParameterError,
     PcorError,
     RecordError,
+    SourceError,
     StillRunning,
     TooLarge,
+    Unfinished,
     check_whole,
 )
 from pcor.ledger import OWNER, Claim, Ledger, Request, read_answer
+from pcor.ledger.answers import answer_from
 from pcor.many.drawers import Drawers
 from pcor.many.keeping import Answer, Kept, results_file
 from pcor.many.looking import LookedUp
@@ -65,7 +69,8 @@ def release_many(
 
     Privacy: that of ``pcor.release`` for each record; ``plan_many`` says what all of them cost
     and bound together. A record that fails does not end the run: its result is the error. When
-    the budget ends, nothing more is charged, and what was answered before is still given.
+    the budget ends, or the source fails, nothing more is charged, and what was answered before is
+    still given.
 
     With a ledger, every answer is stored there, and asked for again it is free. With ``out``, every
     answer is also a line of that file before anybody sees it, and is never drawn again. Either
@@ -99,10 +104,7 @@ def release_many(
     drawers = Drawers[Outcome](_workers(workers) if private else 1)
 
     def draw(rows: Table, record: int | str) -> Outcome:
-        try:
-            return release(rows, record, epsilon_each, chooser=chooser, **options)
-        except PcorError as error:
-            return error
+        return answer_from(lambda: release(rows, record, epsilon_each, chooser=chooser, **options))
 
     try:
         with results_file(out, requests, paid_by) as kept:
@@ -175,14 +177,16 @@ class _Run:
         self._records = list(dict.fromkeys(planned.records))
         self._done: dict[int, Answer | PcorError] = {}
         self._charges = 0
-        self._ended: BudgetExceeded | None = None
+        self._ended: BudgetExceeded | NotAsked | None = None
 
     def carry_out(self) -> Results:
         """Answer all requests; return the results in the order asked."""
         for first in range(0, len(self._requests), ROUND):
             self._round(range(first, min(first + ROUND, len(self._requests))))
         done = [self._done[place] for place in range(len(self._requests))]
-        self._kept.arrange(list(zip(self._requests, done, strict=True)))
+        # What is unfinished is neither an answer nor a refusal that cost nothing: it has no line.
+        lines = zip(self._requests, done, strict=True)
+        self._kept.arrange([line for line in lines if not isinstance(line[1], Unfinished)])
         outcomes = dict(zip(self._records, map(self._outcome, done), strict=True))
         return Results(
             self._planned,
@@ -194,8 +198,15 @@ class _Run:
         """Answer some requests that share a pass over the rows."""
         open_ = [place for place in places if not self._is_answered(place)]
         if self._ended is None:
-            found = self._look_up(open_)
-            self._draw(list(found), self._window(list(found.values())))
+            try:
+                found = self._look_up(open_)
+                self._prepare(list(found.values()))
+            except SourceError as failure:
+                if not self._done:
+                    raise  # nothing was charged, and there is nothing to give
+                self._end(failure)
+            else:
+                self._draw(list(found))
         for place in open_:
             if place not in self._done and self._ended is not None:
                 self._refuse(place, self._ended)
@@ -228,28 +239,30 @@ class _Run:
                 self._refuse(place, error)
         return found
 
-    def _window(self, records: Sequence[Record]) -> int:
-        """Read what the records need of the rows; return how many of them may be in the making.
-
-        What an engine cannot answer ends the run here, before anything is charged.
-        """
-        try:
+    def _prepare(self, records: Sequence[Record]) -> None:
+        """Read what the records need of the rows, before any of them is charged."""
+        # What is too much for all of them together each asks for itself. One row may decide that,
+        # so nothing else may depend on it: not the order of entries, nor how many draws run.
+        with suppress(TooLarge):
             self._table.prepare(records, self._planned.each.detector)
-        except TooLarge:
-            return 1  # too much for all of them together: each asks for itself, one at a time
+
+    @property
+    def _window(self) -> int:
+        """How many records may be in the making; public."""
         # Some more than there are workers, so that a slow one does not leave the others idle.
         return 1 if self._drawers.workers == 1 else 2 * self._drawers.workers
 
-    def _draw(self, places: Sequence[int], window: int) -> None:
-        """Charge, draw and store, at most ``window`` at a time, all in the order asked.
+    def _draw(self, places: Sequence[int]) -> None:
+        """Charge, draw and store, at most ``_window`` at a time, all in the order asked.
 
-        Whoever was charged first is stored first, and the next is charged when the one ``window``
-        places before it is stored: the order of all entries is public.
+        Whoever was charged first is stored first, and the next is charged when the one ``_window``
+        places before it is stored: the order of all entries is public. A source that fails ends the
+        run: the draws that were not stored are thrown away unseen, and their claims stay open.
         """
         waiting: deque[_Job] = deque()
         try:
             for place in places:
-                if len(waiting) == window:
+                if len(waiting) == self._window:
                     self._store(waiting)
                 job = None if self._ended is not None else self._start(place)
                 if job is not None:
@@ -260,7 +273,18 @@ class _Run:
             for job in waiting:
                 job.drawn.cancel()
                 job.lease.__exit__(type(error), error, error.__traceback__)
-            raise
+            if not isinstance(error, SourceError):
+                raise
+            self._end(error)
+            for job in waiting:
+                self._refuse(job.place, self._payer.unfinished(error))
+
+    def _end(self, failure: SourceError) -> None:
+        """Ask for nothing more: the source has failed."""
+        self._ended = NotAsked(
+            f"{failure}. This record was not asked for, and nothing was charged for it: the same "
+            "call goes on once the source is back"
+        )
 
     def _start(self, place: int) -> _Job | None:
         """Charge a request and begin its draw; ``None`` where there is nothing to draw."""

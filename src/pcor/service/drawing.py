@@ -20,9 +20,11 @@ from pcor.errors import (
     NoValidContext,
     PcorError,
     RecordError,
+    SourceError,
     StillRunning,
 )
 from pcor.ledger import Claim, Ledger
+from pcor.ledger.answers import answer_from
 from pcor.ledger.entries import lock_head
 from pcor.ledger.leases import forget_lease
 from pcor.release import release
@@ -37,6 +39,8 @@ log = logging.getLogger("pcor.service")
 
 # How often a search that failed for a reason of ours is tried again by one process.
 MOST_TRIES = 3
+# Seconds before a question is taken up again whose source failed: twice as many each time, at most.
+SOONEST, LATEST = 5, 600
 # How many unanswered questions one sweep takes up.
 SWEPT = 1000
 # Seconds between tries to store an answer that is drawn, while the database is away.
@@ -78,6 +82,7 @@ class Drawer:
         self._stored: set[str] = set()
         self._noted: set[str] = set()
         self._tries: Counter[str] = Counter()
+        self._put_off: dict[str, tuple[int, int]] = {}  # seconds of the last wait, until when
         self._stopping = threading.Event()
         # Daemons: a search that outlasts all patience must not keep a process from ending.
         self._sweeper = threading.Thread(target=self._sweep, daemon=True)
@@ -137,6 +142,8 @@ class Drawer:
     def _recover(self, job: Job) -> bool:
         if job.id in self._taken or self._tries[job.id] >= MOST_TRIES or self._stopping.is_set():
             return False
+        if self._clock() < self._put_off.get(job.id, (0, 0))[1]:
+            return False
         try:
             claim = self._ledger.charge(job.request)  # charged already: nothing is added
         except StillRunning:
@@ -187,6 +194,10 @@ class Drawer:
             pass
         except LedgerError as error:  # it stays charged, and the next sweep takes it up
             log.warning("release %s was put off: %s", job.id, error.kind)
+        except SourceError as error:  # so does this, for longer each time; it is no answer
+            wait = min(2 * self._put_off.get(job.id, (0, 0))[0] or SOONEST, LATEST)
+            self._put_off[job.id] = (wait, self._clock() + 1000 * wait)
+            log.warning("release %s was put off: %s", job.id, error.kind)
         except Exception as error:
             # The error's own words and its traceback can hold private rows.
             self._tries[job.id] += 1
@@ -197,13 +208,13 @@ class Drawer:
     def _draw(self, job: Job) -> Release | PcorError:
         registration = self._registration(job)
         table = self._tables.get(registration.source, registration.mark, registration.schema)
-        try:
-            return release(table, job.record, job.request.epsilon, **registration.options)
-        except (RecordError, NoValidContext):
+        outcome = answer_from(
+            lambda: release(table, job.record, job.request.epsilon, **registration.options)
+        )
+        if isinstance(outcome, RecordError | NoValidContext):
             # The same words for both, whatever the search says: who is in the table is private.
             return NoValidContext(NONE)
-        except PcorError as error:
-            return error
+        return outcome
 
     def _registration(self, job: Job) -> Registration:
         with self._ledger.database.reading() as connection:

@@ -1,7 +1,8 @@
 """PostgreSQL and SQLite through ADBC: rows stay in the database, answers come as Arrow.
 
 Private: the rows, and the password in a URL, which no message repeats. A connection reads from one
-snapshot, so that all queries of one table see the same rows, and writes nothing.
+snapshot, so that all queries of one table see the same rows, and writes nothing. A query that fails
+ends the snapshot, and the engine with it: another connection would see another state of the rows.
 """
 
 from __future__ import annotations
@@ -89,6 +90,7 @@ class DatabaseEngine:
 
     def __init__(self, source: Database) -> None:
         self._lock = threading.Lock()
+        self._lost = False
         scheme, _, rest = source.url.partition("://")
         self.dialect = SQLITE if scheme == "sqlite" else POSTGRESQL
         parts = source.table.split(".")
@@ -116,10 +118,18 @@ class DatabaseEngine:
 
     def run(self, query: str) -> pa.Table:
         """Return the answer to a query."""
-        # A connection carries one query at a time.
-        with self._lock, self._connection.cursor() as cursor:
-            cursor.execute(query)
-            return cursor.fetch_arrow_table()
+        with self._lock:  # a connection carries one query at a time
+            if self._lost:
+                raise SourceError(
+                    f"an earlier query to {self.dialect.name} failed, and the state of the rows "
+                    "that this table reads was lost with it; make the table anew: pcor.Table(...)"
+                )
+            self._lost = True  # unless all of the answer arrives
+            with self._connection.cursor() as cursor:
+                cursor.execute(query)
+                found = cursor.fetch_arrow_table()
+            self._lost = False
+            return found
 
     def _version(self) -> str:
         if self.dialect is SQLITE:

@@ -1,12 +1,13 @@
 """What an engine is: something that holds rows and answers SQL.
 
 Private: the rows, and every answer. An engine's own error messages quote cells, so ``asking``
-replaces them.
+replaces them. It also tells Ctrl-C from a query that failed.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -72,10 +73,27 @@ def asking(engine: str) -> Iterator[None]:
         yield
     except PcorError:
         raise
-    except Exception:
+    except Exception as error:
+        if _is_interrupt(error):
+            raise KeyboardInterrupt from None
         if os.environ.get("PCOR_DEBUG"):
             raise
         raise SourceError(
             f"{engine} could not answer: the rows may have gone or changed, a file may be broken, "
             "or the memory or space for temporary files may be too small"
         ) from None
+
+
+def _is_interrupt(error: Exception) -> bool:
+    """Tell whether an engine says in its own way that Ctrl-C has ended its query.
+
+    Engines watch for the signal themselves while the main thread waits for them, and what Python
+    would have raised is lost.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return False  # no signal is for it
+    duckdb = type(error).__name__ == "InterruptException" or str(error) == "Query interrupted"
+    # ADBC; a server that cancels a query because of its own time limit says so.
+    status = getattr(getattr(error, "status_code", None), "name", "")
+    adbc = status == "CANCELLED" and "timeout" not in str(error)
+    return duckdb or adbc or isinstance(error.__cause__, KeyboardInterrupt)
