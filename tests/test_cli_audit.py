@@ -17,7 +17,7 @@ from pyarrow import csv
 from typer.testing import CliRunner
 
 import pcor
-from pcor.audit import exposure
+from pcor.audit import exposure, joint_delta
 from pcor.cli import app
 from pcor.promise import OWNER_ONLY
 
@@ -74,7 +74,7 @@ NEWCOMERS = {
         "list": {"type": "array", "items": PERSON},
     },
 }
-COUNTS = ("contexts", "people", "exposed_people")
+COUNTS = ("contexts", "people", "rows_before", "exposed_people")
 RECORD: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
@@ -91,15 +91,44 @@ RECORD: dict[str, Any] = {
         "match": {"type": "array", "items": MATCH},
     },
 }
+JOINT_PERSON: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["kind", "values", "metric", "people", "records", "delta"],
+    "properties": {
+        "kind": {"enum": ["removed", "added"]},
+        "values": {"type": "object"},
+        "metric": {"type": "number"},
+        "people": {"type": "integer", "minimum": 1},
+        "records": {"type": "array", "minItems": 1},
+        "delta": {"type": "number", "minimum": 0, "maximum": 1},
+    },
+}
+TOGETHER: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "records": {"type": "array", "minItems": 1},
+        "verdict": {"type": "string"},
+        "epsilon": {"type": "string"},
+        "exposed_people": {"type": "integer", "minimum": 0},
+        "largest_delta": {"type": "number", "minimum": 0, "maximum": 1},
+        "error": {"type": "number"},
+        "exposed": {"type": "array", "items": JOINT_PERSON},
+        "newcomers": {"type": "array", "items": JOINT_PERSON},
+    },
+}
+TOGETHER["required"] = list(TOGETHER["properties"])
 REPORT = {
     "type": "object",
     "additionalProperties": False,
-    "required": ["owner_only", "private", "plan", "records"],
+    "required": ["owner_only", "private", "plan", "records", "together"],
     "properties": {
         "owner_only": {"const": OWNER_ONLY},
         "private": {"const": True},
         "plan": {"type": "object"},
         "records": {"type": "array", "items": RECORD, "minItems": 1},
+        "together": TOGETHER,
     },
 }
 
@@ -210,6 +239,31 @@ def test_records_come_by_flags_and_from_a_file_each_once(files: Files, tmp_path:
     said = files.audit(*words).out
     assert said.count("a release under OCDP") == 2
     assert said.splitlines().count(OWNER_ONLY) == 1
+
+
+def test_several_records_are_told_of_together_too(files: Files, tmp_path: Path) -> None:
+    words = ("--record", OUTLIER, "--record", OTHER, "--detector", GRUBBS, "--insert", "none")
+    content = files.audit(*words, "--json").json
+    jsonschema.validate(content, REPORT)
+    together, each = content["together"], content["records"]
+    assert together["records"] == [OUTLIER, OTHER]
+    assert together["exposed"]
+    for person in together["exposed"]:
+        deltas = [
+            one["delta"]
+            for record in each
+            for one in record["exposed"]
+            if (one["values"], one["metric"]) == (person["values"], person["metric"])
+        ]
+        assert person["delta"] == joint_delta(deltas)
+        assert len(person["records"]) == len(deltas)
+    chart = tmp_path / "chart.html"
+    said = files.audit(*words, "--out", chart).out
+    assert together["verdict"] in said
+    assert "delta at most" in said
+    assert "all together" in chart.read_text(encoding="utf-8")
+    alone = files.usual()
+    assert "Taken together" not in alone.out
 
 
 def test_a_record_that_is_not_there_is_refused_before_the_first_audit(files: Files) -> None:

@@ -2,6 +2,7 @@
 
 from pcor.audit.exact import exact_distribution, exact_log_chances, largest_log_ratio
 from pcor.audit.exposure import exposure, exposures
+from pcor.audit.joint import JointExposure, JointlyExposed, joint_delta, joint_exposure
 from pcor.audit.match import Match, coe_match, group_delta, group_epsilon
 from pcor.audit.neighbours import Neighbour, insertions, removals
 from pcor.audit.report import Exposed, Exposure
@@ -10,6 +11,8 @@ from pcor.audit.sampled import SampledEpsilon, answers, sampled_epsilon
 __all__ = [
     "Exposed",
     "Exposure",
+    "JointExposure",
+    "JointlyExposed",
     "Match",
     "Neighbour",
     "SampledEpsilon",
@@ -22,6 +25,8 @@ __all__ = [
     "group_delta",
     "group_epsilon",
     "insertions",
+    "joint_delta",
+    "joint_exposure",
     "largest_log_ratio",
     "removals",
     "sampled_epsilon",

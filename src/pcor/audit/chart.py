@@ -14,11 +14,13 @@ from typing import Any
 import altair as alt
 
 from pcor.audit.divergence import ERROR
+from pcor.audit.joint import JointExposure, joint_exposure
 from pcor.audit.report import NOTICEABLE, Exposure
 from pcor.pictures import save_picture
 from pcor.promise import OWNER_ONLY
 
 TITLE = "Who a release would expose"
+TOGETHER = "all together"
 DELTA = "delta (logarithmic): 1 where the answer gives somebody away for certain"
 
 # One for each kind; black and orange differ for the colour-blind too, and the shapes do.
@@ -28,21 +30,25 @@ _SHAPES = ("circle", "triangle-up")
 
 
 def exposure_chart(found: Sequence[Exposure]) -> alt.LayerChart:
-    """Draw the delta of everybody who is exposed, a row for each record.
+    """Draw the delta of everybody who is exposed, a row for each record, and one for all of them.
 
     Args:
         found: from ``pcor.audit.exposure``.
     """
-    records = [str(one.record) for one in found]
-    marks = [mark for one in found for mark in _marks(one)]
-    people = sum(one.exposed_people for one in found)
+    joint = joint_exposure(found)
+    rows: dict[str, Exposure | JointExposure] = {str(one.record): one for one in found}
+    if len(found) > 1:
+        rows[TOGETHER] = joint
+    records = list(rows)
+    marks = [mark for name, one in rows.items() for mark in _marks(name, one)]
+    people = joint.exposed_people
     subtitle = [
         OWNER_ONLY,
         f"A mark: people of one cell and metric whose coming or going changes the set of valid "
         f"contexts. Left edge: below {ERROR:g}. Dashed: one in a million.",
     ]
     described = (
-        f"{TITLE}. One row for each of {len(records)} records; {people} people in the table are "
+        f"{TITLE}. One row for each of {len(found)} records; {people} people in the table are "
         f"exposed, each marked by the delta they face, from {ERROR:g} to 1 on a logarithmic axis. "
         f"{' '.join(subtitle)}"
     )
@@ -68,11 +74,11 @@ def save_exposure_chart(chart: alt.LayerChart, path: str | Path) -> None:
     save_picture(chart, path, TITLE)
 
 
-def _marks(found: Exposure) -> list[dict[str, Any]]:
+def _marks(name: str, found: Exposure | JointExposure) -> list[dict[str, Any]]:
     """Return a mark for each kind of people."""
     return [
         {
-            "record": str(found.record),
+            "record": name,
             "who": _KINDS[one.kind],
             "place": max(one.delta, ERROR),
             "delta": one.delta,

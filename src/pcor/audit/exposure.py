@@ -23,6 +23,7 @@ from pcor.audit.cubes import Cubes
 from pcor.audit.exact import PATH_LIMIT
 from pcor.audit.neighbours import Neighbour, checked_metrics, insertions, removals
 from pcor.audit.report import Exposed, Exposure
+from pcor.context import Context
 from pcor.detectors import CountDetector
 from pcor.enumeration import ENUMERATION_LIMIT, Progress
 from pcor.errors import ParameterError, TooLarge
@@ -79,7 +80,14 @@ def exposure(
     if settled.guarantee == "dp":
         ratio = _everyone(audited, metrics)
         return Exposure(
-            audited.record.key, settled, contexts, people, (), tried, (), metrics, everyone=ratio
+            audited.record.key,
+            settled,
+            contexts,
+            people,
+            tried=tried,
+            metrics=metrics,
+            everyone=ratio,
+            **_own(audited),
         )
     way = comparison(audited, paths, **options)
     gone = removals(audited.validity, rows=rows, limit=limit, progress=_phase(progress, 0))
@@ -95,14 +103,27 @@ def exposure(
         tuple(one for one in found if one.kind == "added"),
         metrics,
         note,
+        **_own(audited),
     )
 
 
 def exposures(
     table: Table, records: Sequence[int | str], epsilon: object, **options: Any
 ) -> list[Exposure]:
-    """Return the exposure of several records, each by itself; ``exposure`` has the arguments."""
+    """Return the exposure of several records, each by itself; ``exposure`` has the arguments.
+
+    ``joint_exposure`` says what the releases come to together.
+    """
     return [exposure(table, record, epsilon, **options) for record in records]
+
+
+def _own(audited: Audited) -> dict[str, Any]:
+    """Return who the record is, to be told from the people."""
+    values = Context.from_mask(audited.table.schema, audited.space.fixed).values
+    return {
+        "values": {name: value for name, [value] in values.items()},
+        "metric": audited.record.value,
+    }
 
 
 def _people(audited: Audited, rows: Sequence[int | str] | None) -> int:

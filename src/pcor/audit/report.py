@@ -6,7 +6,8 @@ Nothing is computed here but sums. ``exposure`` fills it in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from typing import Any
 
 from pcor.audit.divergence import ERROR
@@ -68,6 +69,8 @@ class Exposure:
         note: why something was not looked at; empty where everything was.
         everyone: under ``guarantee="dp"``, the largest log ratio that anybody in the table or any
             newcomer looked at faces; ``None`` where it was not computed.
+        values: the record's own attribute values.
+        metric: its own metric.
     """
 
     record: int | str
@@ -80,6 +83,8 @@ class Exposure:
     metrics: tuple[float, ...] = ()
     note: str = ""
     everyone: float | None = None
+    values: dict[str, Value] = field(default_factory=dict)
+    metric: float = math.nan
 
     def __repr__(self) -> str:
         return "<Exposure: PRIVATE, for the owner only>"
@@ -123,7 +128,7 @@ class Exposure:
     def verdict(self) -> str:
         """What it comes to, in plain words."""
         said = _pure_verdict(self) if self.settled.guarantee == "dp" else _verdict(self)
-        return " ".join(filter(None, [said, _position_verdict(self), self.note]))
+        return " ".join(filter(None, [said, position_verdict(self), self.note]))
 
     def __str__(self) -> str:
         return f"{OWNER_ONLY}\n{self.verdict}"
@@ -196,7 +201,7 @@ def _newcomers_verdict(found: Exposure) -> str:
     )
 
 
-def _position_verdict(found: Exposure) -> str:
+def position_verdict(found: Exposure) -> str:
     """Say what the record's own name tells, which no comparison of answers looks at."""
     schema = found.settled.schema
     if schema.id is not None:

@@ -9,7 +9,15 @@ from typing import Annotated, Any
 import typer
 
 import pcor
-from pcor.audit import Exposed, Exposure, Match, coe_match
+from pcor.audit import (
+    Exposed,
+    Exposure,
+    JointExposure,
+    JointlyExposed,
+    Match,
+    coe_match,
+    joint_exposure,
+)
 from pcor.audit import exposure as exposure_of
 from pcor.audit.divergence import ERROR
 from pcor.audit.match import KINDS, REPEATS, group_delta, group_epsilon
@@ -138,6 +146,9 @@ def audit(
     for one, several in zip(found, matches, strict=True):
         say("")
         say(_text(one, several))
+    if len(found) > 1:
+        say("")
+        say(_joint_text(joint_exposure(found)))
 
 
 def _keys(given: Sequence[str], file: Path | None) -> list[str]:
@@ -219,6 +230,7 @@ def _content(
         "private": True,
         "plan": found[0].settled.to_dict(),
         "records": records,
+        "together": {k: v for k, v in joint_exposure(found).to_dict().items() if k != "owner_only"},
     }
 
 
@@ -239,19 +251,36 @@ def _text(found: Exposure, matches: Sequence[Match]) -> str:
     return "\n".join(lines)
 
 
-def _table(title: str, people: Sequence[Exposed]) -> list[str]:
+def _joint_text(found: JointExposure) -> str:
+    """Say what all records come to together; private."""
+    return "\n".join(
+        [
+            found.verdict,
+            *_table("People in the table, over all records (private):", found.exposed),
+            *_table("Possible newcomers, over all records (private):", found.newcomers),
+        ]
+    )
+
+
+def _table(title: str, people: Sequence[Exposed] | Sequence[JointlyExposed]) -> list[str]:
     """Lay out the most exposed."""
     if not people:
         return []
     names = list(people[0].values)
-    head = [*names, "metric", "people", "contexts lost", "gained", "delta"]
+    told = ["contexts lost", "gained", "delta"]
+    if isinstance(people[0], JointlyExposed):
+        told = ["records", "delta at most"]
+    head = [*names, "metric", "people", *told]
     rows = [
         [
             *(str(one.values[name]) for name in names),
             f"{one.metric:.10g}",
             f"{one.people:,}",
-            f"{one.lost:,}",
-            f"{one.gained:,}",
+            *(
+                [f"{len(one.records):,}"]
+                if isinstance(one, JointlyExposed)
+                else [f"{one.lost:,}", f"{one.gained:,}"]
+            ),
             f"< {ERROR:g}" if one.delta < ERROR else chance(one.delta),
         ]
         for one in people[:SHOWN]
