@@ -24,7 +24,7 @@ from pcor.audit.match import KINDS, REPEATS, group_delta, group_epsilon
 from pcor.audit.report import chance
 from pcor.cli import options
 from pcor.cli.compiling import tell_of_compiling
-from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell
+from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell, waiting
 from pcor.enumeration import ENUMERATION_LIMIT
 from pcor.errors import ParameterError, check_whole, plain
 from pcor.planning import plan
@@ -120,7 +120,8 @@ def audit(
     }
     plan(declared, epsilon, **settings)  # what can be refused without looking at rows
     tell_of_compiling()
-    table = pcor.Table(file, declared)
+    with waiting("reading the table", quiet=as_json):
+        table = pcor.Table(file, declared)
     for key in keys:
         table.record(key)  # refuses all at once, before the first takes its time
     found: list[Exposure] = []

@@ -11,7 +11,7 @@ from pyarrow import csv, parquet
 import pcor
 from pcor.cli import options
 from pcor.cli.compiling import tell_of_compiling
-from pcor.cli.output import guarded, say, say_json
+from pcor.cli.output import guarded, say, say_json, waiting
 from pcor.demo import (
     CLAIM,
     CLAIM_AMOUNT,
@@ -55,10 +55,11 @@ def demo(
         _begin_the_tutorial(write)
         return
     tell_of_compiling()
-    table, record = (
-        (claims_table(), CLAIM) if story == "claims" else (salary_table(), PLANTED[0].record)
-    )
-    released = pcor.release(table, record, epsilon)
+    with waiting("making up a table and drawing a context", quiet=as_json):
+        table, record = (
+            (claims_table(), CLAIM) if story == "claims" else (salary_table(), PLANTED[0].record)
+        )
+        released = pcor.release(table, record, epsilon)
     if as_json:
         say_json(released.to_dict())
         return

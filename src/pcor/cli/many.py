@@ -15,7 +15,7 @@ import typer
 
 import pcor
 from pcor.cli import paying
-from pcor.cli.output import promised, say, say_json, tell
+from pcor.cli.output import promised, say, say_json, tell, waiting
 from pcor.errors import ParameterError, SourceError, did_you_mean, plain
 from pcor.schema import Schema
 from pcor.sources.columns import column_names, read_columns
@@ -179,7 +179,8 @@ def release_listed(
     _tell_price(planned, books, paid)
     if books is None and seed is None and not as_json:
         tell(paying.NO_BOOKS)
-    table = read_table()
+    with waiting("reading the table", quiet=as_json):
+        table = read_table()
     with _progress() as progress:
         results = pcor.release_many(
             table,

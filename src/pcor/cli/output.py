@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any, TypeVar
@@ -19,6 +20,9 @@ from pcor.promise import Promise
 
 # Here and not among the options: a doctor must not need what it looks for.
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+
+# Seconds that a person waits without wondering.
+PATIENCE = 1
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -87,6 +91,28 @@ def _fail(sentence: str, kind: str, code: int, *, as_json: bool) -> None:
             say_json({"ok": False, "error": sentence, "kind": kind})
     tell(f"pcor: {sentence}\n(more: pcor explain {kind})")
     raise typer.Exit(code) from None
+
+
+@contextmanager
+def waiting(what: str, *, quiet: bool = False) -> Iterator[None]:
+    """Turn a spinner on stderr for a person who has to wait; print nothing meanwhile.
+
+    It turns and does not count: how far a private computation has come depends on the rows.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    status = Console(stderr=True).status(what)
+    timer = threading.Timer(PATIENCE, status.start)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()  # it may be starting the spinner at this moment
+        status.stop()
 
 
 @contextmanager

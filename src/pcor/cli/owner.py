@@ -15,7 +15,7 @@ from pyarrow import csv, parquet
 import pcor
 from pcor import wording
 from pcor.cli import options
-from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell
+from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell, waiting
 from pcor.context import Context
 from pcor.detectors import get_detector
 from pcor.enumeration import (
@@ -63,7 +63,9 @@ def contexts(
     Example: pcor contexts claims.csv --schema claims.toml --record 17 --out coe.parquet
     """
     _check_out(out)
-    table = pcor.Table(file, Schema.from_file(schema, draft=True))
+    declared = Schema.from_file(schema, draft=True)
+    with waiting("reading the table", quiet=as_json):
+        table = pcor.Table(file, declared)
     _tell_time(table, detector, limit)
     rows: list[Row] = []
     with progress_bar("looking at contexts") as progress:
@@ -133,7 +135,8 @@ def outliers(
         if context is None
         else options.context(declared, "--context", context)
     )
-    found = outlier_rows(pcor.Table(file, declared), where, detector)
+    with waiting("reading the table and judging its rows", quiet=as_json):
+        found = outlier_rows(pcor.Table(file, declared), where, detector)
     rows: list[Row] = [{"record": key, "value": value} for key, value in found]
     # Ids such as 17 and "17b" side by side: a file's column holds one kind, so all become text.
     whole = all(isinstance(key, int) for key, _ in found)

@@ -9,7 +9,7 @@ import typer
 
 import pcor
 from pcor.cli import options
-from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell
+from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell, waiting
 from pcor.every_context import count_contexts
 from pcor.reference import (
     REFERENCE_LIMIT,
@@ -43,7 +43,8 @@ def reference(
     check_target(out, (".parquet",))
     declared = Schema.from_file(schema, draft=True)
     check_reference_size(declared, limit)
-    table = pcor.Table(file, declared)
+    with waiting("reading the table", quiet=as_json):
+        table = pcor.Table(file, declared)
     tell(
         f"{count_contexts(declared):,} contexts, about "
         f"{duration(expected_seconds(table, detector))}; interrupted, the same command goes on"

@@ -10,7 +10,7 @@ import typer
 import pcor
 from pcor.cli import many, options, paying
 from pcor.cli.compiling import tell_of_compiling
-from pcor.cli.output import guarded, promised, say, say_json, tell
+from pcor.cli.output import guarded, promised, say, say_json, tell, waiting
 from pcor.errors import ParameterError
 from pcor.schema import Schema
 from pcor.sources.fitting import marked_lines
@@ -19,6 +19,8 @@ from pcor.writing import check_target
 
 # Above this the bound on what a release tells is so weak that a person should hear of it.
 HARDLY_PRIVATE = 10
+
+_WORK = "reading the table and drawing a context"
 
 
 def _request(
@@ -241,12 +243,13 @@ def release(
         return
     if ledger is None:
         chooser = None if seed is None else pcor.testing.seeded(seed)
-        table = pcor.Table(file, declared, memory=memory, pairs=pairs)
-        released = pcor.release(table, one, chooser=chooser, **request)
+        with waiting(_WORK, quiet=as_json):
+            table = pcor.Table(file, declared, memory=memory, pairs=pairs)
+            released = pcor.release(table, one, chooser=chooser, **request)
     else:
         books = pcor.Ledger(ledger, create=False)
         given["dataset"] = paying.check_dataset(books, dataset, declared.name)
-        with paying.told(books, settled, one, given):
+        with paying.told(books, settled, one, given), waiting(_WORK, quiet=as_json):
             table = pcor.Table(file, declared, memory=memory, pairs=pairs)
             released = books.release(table, one, **given, **request)
     if out is not None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pcor.cli import options
-from pcor.cli.output import OWNER_ONLY, guarded, say, say_json, tell
+from pcor.cli.output import OWNER_ONLY, guarded, say, say_json, tell, waiting
 from pcor.errors import WriteError
 from pcor.schema import REVIEW, Schema
 from pcor.sources.fitting import NO_ID, draft, marked_lines, misfits
@@ -52,7 +52,8 @@ def init(
     if out.exists() and not force:
         raise WriteError(f"{str(out)!r} exists; give another --out, or --force to replace it")
     names = [name.strip() for name in attributes.split(",") if name.strip()]
-    text = draft(file, metric=metric, attributes=names, id_column=id_column)
+    with waiting("reading the table", quiet=as_json):
+        text = draft(file, metric=metric, attributes=names, id_column=id_column)
     write_text(out, text)
     marked = text.count(REVIEW)
     if as_json:
@@ -78,7 +79,8 @@ def check(
     Example: pcor schema check claims.csv --schema claims.toml
     """
     declared = Schema.from_file(schema, draft=True)
-    found = misfits(file, declared)
+    with waiting("reading the table", quiet=as_json):
+        found = misfits(file, declared)
     marks = marked_lines(schema)
     if as_json:
         rows = [asdict(misfit) for misfit in found]
