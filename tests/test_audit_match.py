@@ -161,6 +161,33 @@ def test_a_group_is_told_of_the_delta_that_grows_with_it() -> None:
     assert group_delta(100, "0.001", 25) == 1.0
 
 
+@pytest.mark.parametrize("guarantee", ["ocdp", "dp"])
+def test_a_promise_with_a_delta_says_how_it_grows_with_the_rows_of_a_person(guarantee: str) -> None:
+    def said(delta: Fraction) -> str:
+        promise = Promise(Fraction(1), delta, guarantee)
+        (line,) = [line for line in promise.not_protected if line.startswith("a person with")]
+        assert line in str(promise)
+        assert line in promise.to_html()
+        return line
+
+    assert said(Fraction(0)) == "a person with several rows, beyond epsilon for each of them"
+    line = said(Fraction(1, 10**6))
+    assert line.endswith("for k rows delta * (1 + exp(epsilon) + ... + exp((k - 1) * epsilon))")
+    chance, delta = 0.0, 1e-6
+    for _ in range(5):  # what cannot happen without any of five rows, one row after the other
+        chance = np.exp(1) * chance + delta
+    assert chance / delta == pytest.approx(85.8, abs=0.05)
+    assert chance / delta == pytest.approx(sum(np.exp(place) for place in range(5)))
+    assert group_delta(1, "1e-6", 5) == pytest.approx(chance)
+
+
+def test_the_certificate_of_a_release_with_a_delta_says_how_it_grows() -> None:
+    table = pcor.Table(pcor.demo.ten_people(), pcor.demo.ten_people_schema())
+    rule = pcor.Grubbs(min_population=3)
+    found = pcor.release(table, 8, 1, rule, "breadth_first", delta="1e-6")
+    assert "delta * (1 + exp(epsilon) + ... + exp((k - 1) * epsilon))" in str(found.to_dict())
+
+
 def test_under_dp_a_group_is_promised_without_a_condition() -> None:
     match = Match("removed", 5, 50, 0.9, 0.99, 0.995)
     said = match.group(Promise(Fraction(1, 5), guarantee="dp"))

@@ -29,6 +29,17 @@ _ROWS = "a person with several rows, beyond epsilon for each of them"
 _TIME = "how long the computation took"
 
 
+def _rows(delta: Fraction) -> str:
+    """Say what a person with several rows has: k steps from neighbour to neighbour.
+
+    Each step adds delta and multiplies what the steps before have added by exp(epsilon).
+    """
+    if delta == 0:
+        return _ROWS
+    growing = "delta * (1 + exp(epsilon) + ... + exp((k - 1) * epsilon))"
+    return f"{_ROWS} and a delta that grows faster than their number: for k rows {growing}"
+
+
 @dataclass(frozen=True)
 class Promise:
     """What is protected.
@@ -78,6 +89,8 @@ class Promise:
             return (
                 *record,
                 _ROWS,
+                _RECORD,
+                _rows(self.delta),
                 "several releases taken together, beyond the sum of their epsilons and deltas",
                 _TIME,
             )
@@ -86,7 +99,7 @@ class Promise:
             "anyone whose presence changes the set of valid contexts (COE): the table without them "
             "is not a neighbour, and this definition promises nothing about it",
             "the set of valid contexts itself",
-            _ROWS,
+            _rows(self.delta),
             "several releases taken together, beyond the sum of their epsilons and deltas between "
             "tables on which every queried record keeps its set of valid contexts",
             _TIME,
