@@ -1089,9 +1089,9 @@ BAD = [
             f"samples {number}",
             release("--search", "uniform", "--samples", number),
             "parameter",
-            "samples must be a whole number of at least 1",
+            "samples of search 'uniform' must be a whole number from 1 to 1,000,000",
         )
-        for number in (0, -3)
+        for number in (0, -3, 10**12)
     ),
     Bad(
         "samples for a search without",

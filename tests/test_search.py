@@ -224,8 +224,23 @@ def test_an_unknown_search_is_refused_with_the_nearest_name() -> None:
 
 @pytest.mark.parametrize("samples", [0, -1, True, 2.5])
 def test_samples_must_be_a_positive_whole_number(samples: Any) -> None:
-    with pytest.raises(ParameterError, match="samples must be a whole number of at least 1"):
+    with pytest.raises(ParameterError, match="must be a whole number from 1 to 10,000"):
         pcor.BreadthFirst(samples=samples)
+
+
+@pytest.mark.parametrize("search", ["uniform", "random_walk", "widest_first", "depth_first"])
+def test_more_samples_than_could_ever_be_collected_are_refused_by_a_public_number(
+    search: str,
+) -> None:
+    """On 4 contexts too: the draws would be made one by one, and never end."""
+    tiny = pcor.Schema(metric="pay", attributes={"job": ["a", "b", "c"]})
+    with pytest.raises(ParameterError, match=rf"samples of search '{search}' .* from 1 to 1\d*,0"):
+        pcor.plan(tiny, 1, search=search, samples=10**12)
+
+
+def test_more_tries_than_could_ever_be_made_are_refused() -> None:
+    with pytest.raises(ParameterError, match="tries must be a whole number from 1 to 100,000,000"):
+        pcor.Uniform(tries=10**12)
 
 
 def test_samples_are_refused_where_the_search_takes_none() -> None:

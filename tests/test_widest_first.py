@@ -356,8 +356,8 @@ def test_the_tries_of_a_plan_are_a_public_number() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"tries": 0}, "tries must be a whole number of at least 1"),
-        ({"samples": 0}, "samples must be a whole number of at least 1"),
+        ({"tries": 0}, "tries must be a whole number from 1 to 100,000,000"),
+        ({"samples": 0}, "must be a whole number from 1 to 1,000,000"),
         ({"seed": -1}, "seed must be a whole number of at least 0"),
         ({"seed": 1.5}, "seed must be a whole number of at least 0"),
     ],

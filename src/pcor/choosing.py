@@ -7,7 +7,7 @@ distributions; ``testing.seeded`` repeats itself and marks its releases NOT PRIV
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Protocol
 
@@ -79,8 +79,8 @@ def keep_accepted(
     return kept[:wanted]
 
 
-def _batches(count: int, size: int = 64) -> list[range]:
-    return [range(start, min(count, start + size)) for start in range(0, count, size)]
+def _batches(count: int, size: int = 64) -> Iterator[range]:
+    return (range(start, min(count, start + size)) for start in range(0, count, size))
 
 
 def _kept(indices: Sequence[int], accepts: Accepts) -> list[int]:

@@ -25,6 +25,9 @@ from pcor.validity import Validity
 # Contexts of a record's space, many at once: one row each, one column per free value.
 Rows = NDArray[np.bool_]
 
+# The most contexts that may be tried, so that every search ends: minutes where they are compiled.
+MOST_TRIES = 100_000_000
+
 NONE_FOUND = (
     "no context was found in which the record is an outlier by this detector; try another "
     "detector, other settings, or a start context"
@@ -172,12 +175,15 @@ class SamplingSearch(Search):
         tries: the most contexts to try while drawing at random.
     """
 
+    # A public number, so that every search ends: a few seconds' worth, whatever the space.
+    most_samples: ClassVar[int] = 1_000_000
+
     samples: int = 50
     tries: int = 100_000
 
     def __post_init__(self) -> None:
-        check_whole("samples", self.samples)
-        check_whole("tries", self.tries)
+        check_whole(f"samples of search {self.name!r}", self.samples, self.most_samples)
+        check_whole("tries", self.tries, MOST_TRIES)
 
     def verifications(self, free: int) -> tuple[int, int]:
         """The samples to all tries; a space of no more contexts than tries is looked at whole."""
@@ -223,6 +229,9 @@ class SteeredSearch(GraphSearch):
         final_share: the part of the budget for the final draw; the steps share the rest alike.
             ``None`` is the accountant's default; the paper's accounting splits evenly.
     """
+
+    # Each step draws from all that is in reach, so time rises with their square: ten minutes here.
+    most_samples: ClassVar[int] = 10_000
 
     final_share: float | None = None
 

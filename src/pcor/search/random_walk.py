@@ -18,6 +18,7 @@ class RandomWalk(GraphSearch):
     """Walk ``samples - 1`` steps at random; contexts met twice count twice."""
 
     name: ClassVar[str] = "random_walk"
+    most_samples: ClassVar[int] = 100_000  # each looks at all neighbours of a context
 
     def explore(self, explorer: Explorer) -> list[int]:
         """Return the contexts of the walk, the start included."""

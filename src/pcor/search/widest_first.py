@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pcor.context import Space
 from pcor.errors import NoValidContext, ParameterError, check_whole
-from pcor.search.base import NONE_FOUND, Explorer, GraphSearch, Rows
+from pcor.search.base import MOST_TRIES, NONE_FOUND, Explorer, GraphSearch, Rows
 from pcor.search.guess import Guess, Numbers
 
 # How many contexts are proposed unless somebody says otherwise: more where the space is larger, up
@@ -75,9 +75,9 @@ class WidestFirst(GraphSearch):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_whole("samples", self.samples)
+        check_whole(f"samples of search {self.name!r}", self.samples, self.most_samples)
         if self.tries is not None:
-            check_whole("tries", self.tries)
+            check_whole("tries", self.tries, MOST_TRIES)
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or self.seed < 0:
             raise ParameterError("seed must be a whole number of at least 0")
 
