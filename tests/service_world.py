@@ -35,8 +35,9 @@ EACH = "0.1"
 SOURCE = "people.parquet"
 ANALYST = "ana"
 OTHER = "ben"
-ABSENT = 9_999  # open for questions, and not in the table
+ORDINARY = 0  # open for questions, and an outlier nowhere
 CLOSED = 3  # in the table, and not open for questions
+ABSENT = 9_999  # not in the table
 
 _numbers = count()
 
@@ -67,7 +68,7 @@ def registration(**changes: Any) -> dict[str, Any]:
         "schema": SCHEMA.to_dict(),
         "source": SOURCE,
         "presets": {"small": "0.05", "medium": EACH, "large": "0.2"},
-        "records": [OUTLIER, ABSENT],
+        "records": [OUTLIER, ORDINARY],
         "budget": {"epsilon": "5"},
         "detector": "grubbs:min_population=5",
     } | changes

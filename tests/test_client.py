@@ -20,11 +20,11 @@ from pcor.errors import BudgetExceeded, NoValidContext, ParameterError
 from pcor.service import create_app
 from pcor.service.service import Service
 from tests.service_world import (
-    ABSENT,
     ANALYST,
     CLOSED,
     DATASET,
     DEFAULTS,
+    ORDINARY,
     OUTLIER,
     SCHEMA,
     prepared,
@@ -101,7 +101,7 @@ def test_looking_around(client: Client) -> None:
 
 def test_refusals_are_the_librarys_errors(client: Client, running: Running) -> None:
     with pytest.raises(NoValidContext, match="no context"):
-        client.release(DATASET, ABSENT, preset="small")
+        client.release(DATASET, ORDINARY, preset="small")
     with pytest.raises(ServiceError, match="no such record"):
         client.release(DATASET, CLOSED, preset="small")
     with pytest.raises(ServiceError, match="outside the presets"):

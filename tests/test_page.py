@@ -17,9 +17,9 @@ from pcor.service.page.routes_files import FOLDER, TYPES
 from pcor.service.page.routes_owning import newest
 from tests.page_person import Person
 from tests.service_world import (
-    ABSENT,
     ANALYST,
     DATASET,
+    ORDINARY,
     OTHER,
     OUTLIER,
     World,
@@ -64,6 +64,7 @@ PAGES: list[tuple[str, str, dict[str, str], str]] = [
     ("POST", "/register", {}, "owner"),
     ("GET", "/keys", {}, "owner"),
     ("POST", "/keys", {"name": "dora", "role": "analyst", "days": "1"}, "owner"),
+    ("GET", "/keys/revoke?id=000000000000", {}, "owner"),
     ("POST", "/keys/revoke", {"id": "000000000000"}, "owner"),
     ("GET", "/ledger", {}, "owner auditor"),
     ("GET", "/ledger/export", {}, "owner auditor"),
@@ -254,6 +255,12 @@ def test_an_answer_cannot_be_seen_on_the_page_before_its_moment(tmp_path: Path) 
         assert "outlier" not in before.text
         assert one.get(f"/releases/{name}/certificate.json").status_code == 404
         until(lambda: place.moment(name) is not None)
+        for _ in range(6000):
+            with place.service.ledger.database.reading() as connection:
+                shown = connection.execute(select(tables.jobs.c.shown)).scalar()
+            if shown is not None:
+                break
+            time.sleep(0.02)
         assert "is being looked at" in one.get(f"/releases/{name}").text
         now[0] += 101
         assert f"Record {OUTLIER} is an outlier" in one.get(f"/releases/{name}").text
@@ -314,7 +321,7 @@ def test_registering_by_the_form_is_what_the_api_would_have_registered(
         name="formed",
         source=body["source"],
         schema=pcor.Schema.from_dict(body["schema"]).to_toml(),
-        records=f"{OUTLIER}\n{ABSENT}\n",
+        records=f"{OUTLIER}\n{ORDINARY}\n",
         detector=body["detector"],
         budget="5",
         search="auto",

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 import pcor
 from tests.page_world import NARROW, Site, Visit, browser, site, visit
-from tests.service_world import ABSENT, ANALYST, DATASET, OTHER, OUTLIER, SCHEMA
+from tests.service_world import ABSENT, ANALYST, DATASET, ORDINARY, OTHER, OUTLIER, SCHEMA
 
 SERIOUS = ("serious", "critical")
 # Dark differs by its colours alone.
@@ -173,7 +173,7 @@ def test_the_same_question_again_is_free_and_says_so(visitor: Visit, where: Site
 
 def test_a_plan_that_is_about_to_be_another_cannot_be_confirmed(visitor: Visit) -> None:
     visitor.sign_in(OTHER)
-    visitor.go(f"/ask?dataset={DATASET}&record={ABSENT}&preset=large")
+    visitor.go(f"/ask?dataset={DATASET}&record={ORDINARY}&preset=large")
     confirm = visitor.page.get_by_role("button", name="Confirm and spend")
     expect(confirm).to_be_enabled()
     held: list[Route] = []
@@ -188,7 +188,7 @@ def test_a_plan_that_is_about_to_be_another_cannot_be_confirmed(visitor: Visit) 
 
 def test_an_answer_that_there_is_no_group_is_told_in_words(visitor: Visit) -> None:
     visitor.sign_in()
-    visitor.ask(ABSENT)
+    visitor.ask(ORDINARY)
     expect(visitor.page.get_by_role("heading", name="No group found")).to_be_visible()
     visitor.picture("08-no-group")
 
@@ -285,10 +285,43 @@ def test_an_owner_makes_a_key_opens_a_dataset_and_takes_the_key_back(visitor: Vi
         other.sign_in("cleo")
         expect(other.page.get_by_text("0.3 left of 0.3")).to_be_visible()
         visitor.go("/keys")
-        page.get_by_role("button", name="Take back the key of cleo").click()
+        page.get_by_role("link", name="Take back the key of cleo").click()
+        expect(page.get_by_role("heading", name="Take back the key of cleo?")).to_be_visible()
+        assert accessible(page) == []
+        visitor.picture("11-take-back")
+        page.get_by_role("button", name="Take the key back").click()
         expect(page.get_by_text("taken back")).to_be_visible()
         other.go("/")
         expect(other.page.get_by_label("Your key")).to_be_visible()
+        expect(other.page.get_by_role("alert")).to_contain_text("was taken back")
+
+
+def test_an_unknown_address_is_a_page_that_leads_back(visitor: Visit) -> None:
+    visitor.go("/nothing-here")
+    expect(visitor.page.get_by_role("heading", name="Not found")).to_be_visible()
+    assert accessible(visitor.page) == []
+    visitor.said.clear()  # the browser notes the 404
+    visitor.page.get_by_role("link", name="Back to the start").click()
+    expect(visitor.page.get_by_label("Your key")).to_be_visible()
+
+
+def test_an_owner_who_takes_a_name_again_is_asked_first(visitor: Visit) -> None:
+    page = visitor.page
+    visitor.sign_in("owner")
+    visitor.go("/register")
+    page.get_by_label("Name").fill(DATASET)
+    page.get_by_label("Description").fill("The same people once more")
+    page.get_by_label("File").fill("people.parquet")
+    page.get_by_label("Schema").fill(SCHEMA.to_toml())
+    page.get_by_label("Records open for questions").fill(f"{OUTLIER}\n{ORDINARY}")
+    page.get_by_label("Detector").fill("grubbs:min_population=5")
+    page.get_by_role("button", name="Register the dataset").click()
+    expect(page.get_by_role("alert")).to_contain_text("is registered already")
+    assert accessible(page) == []
+    visitor.said.clear()  # the browser notes the 409
+    visitor.picture("12-register-again")
+    page.get_by_role("button", name="Register version 2").click()
+    expect(page.get_by_role("heading", name=f"{DATASET} version 2")).to_be_visible()
 
 
 def test_an_owner_registers_a_dataset_and_is_told_what_is_wrong(visitor: Visit) -> None:
@@ -296,7 +329,7 @@ def test_an_owner_registers_a_dataset_and_is_told_what_is_wrong(visitor: Visit) 
     visitor.sign_in("owner")
     visitor.go(f"/register?name={DATASET}")
     page.get_by_label("Schema", exact=True).fill("nonsense")
-    page.get_by_role("button", name="Register the new version").click()
+    page.get_by_role("button", name="Register version").click()
     expect(page.get_by_role("alert")).to_contain_text("the schema is not TOML")
     expect(page.get_by_label("Schema")).to_have_value("nonsense")
     visitor.until(lambda: visitor.said)  # the browser notes the 422
@@ -305,7 +338,7 @@ def test_an_owner_registers_a_dataset_and_is_told_what_is_wrong(visitor: Visit) 
     page.get_by_label("Name").fill("again & again")
     page.get_by_label("File").fill("people.parquet")
     page.get_by_label("Schema").fill(SCHEMA.to_toml())
-    page.get_by_label("Records open for questions").fill(f"{OUTLIER}\n{ABSENT}")
+    page.get_by_label("Records open for questions").fill(f"{OUTLIER}\n{ORDINARY}")
     page.get_by_label("Detector").fill("grubbs:min_population=5")
     page.locator("#budget").fill("3")
     visitor.picture("12-register")

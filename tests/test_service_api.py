@@ -17,6 +17,7 @@ from tests.service_world import (
     ANALYST,
     CLOSED,
     DATASET,
+    ORDINARY,
     OTHER,
     OUTLIER,
     World,
@@ -75,7 +76,7 @@ def test_a_quoted_key_is_the_same_key(place: World) -> None:
 
 def test_the_same_key_with_another_body_is_refused(place: World) -> None:
     place.wait(place.ask(call="bound", draw=4).json()["id"])
-    for changed in ({"draw": 5}, {"preset": "small"}, {"record": ABSENT}, {"dataset": "other"}):
+    for changed in ({"draw": 5}, {"preset": "small"}, {"record": ORDINARY}, {"dataset": "other"}):
         refused = place.ask(call="bound", **{"draw": 4} | changed)
         assert (refused.status_code, refused.json()["kind"]) == (422, "key_conflict")
 
@@ -140,7 +141,7 @@ def test_an_absent_record_is_answered_like_one_that_is_an_outlier_nowhere(
     )
     place.send("owner", "PUT", f"/v1/datasets/{name}/allotments/{ANALYST}", json={"epsilon": "2"})
     answers = []
-    for record in (ABSENT, 0, "nobody"):
+    for record in (ABSENT, ORDINARY, "nobody"):
         asked = place.ask(dataset=name, record=record)
         assert asked.status_code == 202
         done = place.wait(asked.json()["id"])
@@ -202,7 +203,7 @@ def _refused_for_now(place: World, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "stricter", "status"),
     [
-        ("closed-since", {"records": [ABSENT]}, 404),
+        ("closed-since", {"records": [ORDINARY]}, 404),
         ("dearer-since", {"presets": {"small": "0.05", "medium": "0.06", "large": "0.07"}}, 422),
     ],
 )

@@ -21,7 +21,7 @@ from pcor.demo import PLANTED, salaries, salary_schema
 from pcor.service.service import Service
 from pcor.service.settings import Settings
 from pcor.service.tick import LEFT, moment_for, next_moment, rounded_up, spare
-from tests.service_world import ABSENT, ANALYST, OUTLIER, registration, world
+from tests.service_world import ANALYST, ORDINARY, OUTLIER, registration, world
 from tests.waiting import until
 
 times = st.integers(min_value=0, max_value=2**41)
@@ -96,14 +96,14 @@ def test_a_fast_and_a_slow_search_appear_at_the_same_moment(
         draw = place.service.drawer._draw
 
         def slow(job: Any) -> Any:
-            if job.record == ABSENT:
+            if job.record == ORDINARY:
                 clock.now += slow_for
             return draw(job)
 
         monkeypatch.setattr(place.service.drawer, "_draw", slow)
         names = [place.ask(record=OUTLIER).json()["id"]]
         stored(place.service, 1)
-        names.append(place.ask(record=ABSENT).json()["id"])
+        names.append(place.ask(record=ORDINARY).json()["id"])
         stored(place.service, 2)
 
         def states(at: float) -> list[str]:
@@ -218,7 +218,7 @@ def test_a_request_is_accepted_without_looking_at_the_record(
     with world(str(tmp_path / "books.db"), tmp_path) as place:
         monkeypatch.setattr(place.service.drawer, "take", lambda *_: None)
         assert place.ask(record=OUTLIER).status_code == 202
-        assert place.ask(record=ABSENT).status_code == 202
+        assert place.ask(record=ORDINARY).status_code == 202
     assert not looked.is_set()
 
 

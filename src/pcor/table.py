@@ -8,7 +8,8 @@ the schema and nothing of the rows, not even how many there are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -239,6 +240,16 @@ class Table:
         kept = np.flatnonzero(covered & np.isin(self._rows.metric, falling))
         kept = kept[np.argsort(-self._rows.metric[kept], kind="stable")]
         return [(self._key(int(row)), float(self._rows.metric[row])) for row in kept]
+
+    def not_one_row(self, keys: Iterable[int | str]) -> list[int | str]:
+        """Return the keys that name no row, or several. Private."""
+        own = self._rows.keys
+        if own is None:
+            named = Counter[int | str](range(len(self._rows.metric)))
+        else:
+            values = own.tolist() if isinstance(own, np.ndarray) else own.to_pylist()
+            named = Counter(plain_key(value) for value in values if value is not None)
+        return [key for key in keys if named[plain_key(key)] != 1]
 
     def _key(self, row: int) -> int | str:
         """Return the row's own key, however the request spelled it."""

@@ -63,6 +63,7 @@ def create_app(given: Settings | Service) -> FastAPI:
     )
     app.state.service = service
     problems.install(app)
+    page.install(app)
 
     for router in ROUTERS:
         app.include_router(router)

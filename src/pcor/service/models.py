@@ -53,22 +53,34 @@ class PresetsBody(_Body):
 
 
 class BudgetBody(_Body):
-    """What may be spent."""
+    """What may be spent. A delta or a cap that is not named stays as it is; null ends it."""
 
     epsilon: Amount
     delta: Amount | None = None
     cap: Amount | None = None
 
+    def named(self) -> dict[str, Any]:
+        """Return what was named."""
+        return self.model_dump(exclude_unset=True)
+
 
 class AllotmentBody(_Body):
-    """What an analyst may spend."""
+    """What an analyst may spend. A delta that is not named stays as it is; null ends it."""
 
     epsilon: Amount
     delta: Amount | None = None
 
+    def named(self) -> dict[str, Any]:
+        """Return what was named."""
+        return self.model_dump(exclude_unset=True)
+
 
 class DatasetBody(_Body):
-    """A dataset: schema, source, guarantee, presets, who may be asked about, budget."""
+    """A dataset: schema, source, guarantee, presets, who may be asked about, budget.
+
+    ``replaces`` is the version that is the newest, 0 where there is none: if it is another by then,
+    the registration is refused.
+    """
 
     declared: Annotated[dict[str, Any], Field(alias="schema")]
     source: Annotated[str, Field(min_length=1, max_length=500)]
@@ -85,6 +97,12 @@ class DatasetBody(_Body):
     guarantee: Literal["ocdp", "dp"] = "ocdp"
     delta: Amount | None = None
     steepness: Annotated[int, Field(ge=1, le=10**9, strict=True)] | None = None
+    replaces: Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)] | None = None
+
+    def named(self) -> dict[str, Any]:
+        """Return the registration, with what was named of its budget."""
+        budget = None if self.budget is None else self.budget.named()
+        return self.model_dump(by_alias=True) | {"budget": budget}
 
 
 class KeyBody(_Body):

@@ -7,10 +7,13 @@ written to the audit log in the same transaction, or to the ledger.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from pcor.errors import ParameterError
 from pcor.ledger import Status
+from pcor.ledger.accounts import EVERYBODY, read_account
+from pcor.ledger.amounts import amount
 from pcor.ledger.request import check_name
 from pcor.schema import Schema
 from pcor.service.events import note
@@ -36,7 +39,7 @@ def register(service: Service, key: Key, name: str, given: dict[str, Any]) -> Re
         key: of the owner.
         name: the people; a new version of the file keeps the name, and so the budget.
         given: schema, source, presets, records, budget, description and the options of
-            ``pcor.release``.
+            ``pcor.release``; what of the budget is not named stays as it is.
     """
     check_name("dataset", name)
     path = find_source(service.settings.data, given["source"])
@@ -57,33 +60,56 @@ def register(service: Service, key: Key, name: str, given: dict[str, Any]) -> Re
         given["description"],
     )
     new.check()
-    service.tables.get(new.source, new.mark, new.schema)
+    new.check_records(service.tables.get(new.source, new.mark, new.schema))
+    kept = _kept(service, name)
+    budget = None if given.get("budget") is None else kept | given["budget"]
+    new.check_cap(_cap(kept if budget is None else budget))
     with service.ledger.database.writing() as connection:
-        saved = save_registration(connection, new, service.now())
+        saved = save_registration(connection, new, service.now(), replaces=given.get("replaces"))
         body = {"dataset": name, "version": saved.version, "source_state": saved.state}
         note(connection, "dataset_registered", key.id, body, now=service.now())
-    budget = given.get("budget")
     if budget is not None:
         set_budget(service, key, name, budget)
     return saved
 
 
 def set_budget(service: Service, key: Key, dataset: str, given: dict[str, Any]) -> Status:
-    """Set what all may spend together on a dataset."""
-    _check_registered(service, dataset)
+    """Set what all may spend together on a dataset; a cap or delta that is not named stays."""
+    registration = _registered(service, dataset)
+    budget = _kept(service, dataset) | given
+    registration.check_cap(_cap(budget))
     status = service.ledger.set_budget(
-        dataset, given["epsilon"], delta=given.get("delta"), cap=given.get("cap")
+        dataset, budget["epsilon"], delta=budget.get("delta"), cap=budget.get("cap")
     )
     _note(service, "budget_set", key, {"dataset": dataset})
     return status
 
 
 def allot(service: Service, key: Key, dataset: str, analyst: str, given: dict[str, Any]) -> Status:
-    """Set what an analyst may spend on a dataset; this also opens the dataset to them."""
-    _check_registered(service, dataset)
-    status = service.ledger.allot(dataset, analyst, given["epsilon"], delta=given.get("delta"))
+    """Set what an analyst may spend on a dataset; this also opens the dataset to them.
+
+    A delta that is not named stays as it is.
+    """
+    _registered(service, dataset)
+    kept = _kept(service, dataset, analyst)
+    delta = given["delta"] if "delta" in given else kept.get("delta")
+    status = service.ledger.allot(dataset, analyst, given["epsilon"], delta=delta)
     _note(service, "allotment_set", key, {"dataset": dataset, "analyst": analyst})
     return status
+
+
+def _kept(service: Service, dataset: str, analyst: str = EVERYBODY) -> dict[str, Any]:
+    """Return the cap and the delta of an account, where it has them."""
+    with service.ledger.database.reading() as connection:
+        account = read_account(connection, dataset, analyst)
+    if account is None:
+        return {}
+    return {"cap": account.cap, "delta": account.delta or None}
+
+
+def _cap(budget: dict[str, Any]) -> Fraction | None:
+    cap = budget.get("cap")
+    return None if cap is None else amount(cap, "cap")
 
 
 def new_key(service: Service, key: Key, *, role: str, name: str, days: int) -> tuple[Key, str]:
@@ -106,10 +132,12 @@ def take_back_key(service: Service, key: Key, name: str) -> Key:
     return revoked
 
 
-def _check_registered(service: Service, dataset: str) -> None:
+def _registered(service: Service, dataset: str) -> Registration:
     with service.ledger.database.reading() as connection:
-        if find_registration(connection, dataset) is None:
-            raise unknown("dataset")
+        found = find_registration(connection, dataset)
+    if found is None:
+        raise unknown("dataset")
+    return found
 
 
 def _note(service: Service, kind: str, key: Key, body: dict[str, Any]) -> None:

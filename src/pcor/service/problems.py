@@ -151,7 +151,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(PcorError, _on_pcor_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
-    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(HTTPException, on_http)
 
 
 def internal(error: BaseException) -> Problem:
@@ -191,6 +191,7 @@ def _place(parts: tuple[Any, ...]) -> str:
     return ".".join(str(part)[:50] for part in parts if part != "body") or "body"
 
 
-async def _on_http(_: Request, error: Exception) -> JSONResponse:
+async def on_http(_: Request, error: Exception) -> JSONResponse:
+    """Say what the framework refuses by itself."""
     assert isinstance(error, HTTPException)  # noqa: S101 (registered for it)
     return of_status(error.status_code, dict(error.headers or {})).response()

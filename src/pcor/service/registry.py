@@ -24,8 +24,11 @@ from pcor.ledger.request import canonical_record, check_record
 from pcor.planning import Plan, plan
 from pcor.schema import Schema
 from pcor.service import tables
+from pcor.table import Table
 
 PRESETS = ("small", "medium", "large")
+# Records that a refusal quotes.
+SHOWN = 10
 ANY = "any"
 
 # What an owner settles for everybody; the names are those of ``pcor.release``.
@@ -97,6 +100,26 @@ class Registration:
         for record in self.records or ():
             check_record(record)
 
+    def check_cap(self, cap: Fraction | None) -> None:
+        """Refuse a preset that no release may cost."""
+        for name in PRESETS:
+            if cap is not None and self.presets[name] > cap:
+                raise ParameterError(
+                    f"preset {name}, {plain(self.presets[name])}, is above the most for one "
+                    f"release, {plain(cap)}, so nobody could use it; lower the preset, or raise "
+                    "the cap"
+                )
+
+    def check_records(self, table: Table) -> None:
+        """Refuse open records that do not name one row each. For the owner, who has the rows."""
+        missing = [] if self.records is None else table.not_one_row(self.records)
+        if missing:
+            more = f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
+            raise ParameterError(
+                "open records must each name one row that fits the schema; these do not: "
+                f"{', '.join(map(str, missing[:SHOWN]))}{more}. Mend or leave them out"
+            )
+
     def to_public(self) -> dict[str, Any]:
         """Return what an analyst may see."""
         return {
@@ -135,11 +158,19 @@ def read_records(given: object) -> tuple[int | str, ...] | None:
     return tuple(dict.fromkeys(canonical_record(record) for record in given))
 
 
-def save_registration(connection: Connection, new: Registration, now: int) -> Registration:
+def save_registration(
+    connection: Connection, new: Registration, now: int, *, replaces: int | None = None
+) -> Registration:
     """Keep a registration under the next version; the same again stays what it is.
 
     A file that was registered before has the state that it had: what was answered about it is not
     paid for again.
+
+    Args:
+        connection: to the service's tables.
+        new: what is registered.
+        now: milliseconds since 1970.
+        replaces: the version that must be the newest, 0 for none; by default any.
     """
     lock_head(connection)
     last = _row(connection, new.name)
@@ -149,8 +180,20 @@ def save_registration(connection: Connection, new: Registration, now: int) -> Re
             if _read(*last).to_body() == new.to_body():
                 return _read(*last)
     version = 1 if last is None else last.version + 1
+    last = find_registration(connection, new.name)
+    newest = 0 if last is None else last.version
+    if replaces is not None and replaces != newest:
+        raise ParameterError(
+            f"the newest is version {newest} by now, not {replaces}, of dataset {new.name!r}; look "
+            "at it, and register again"
+        )
+    new = replace(new, state=_state(connection, new))
+    if last is not None and last.to_body() == new.to_body():
+        return last
     connection.execute(
-        insert(tables.datasets).values(name=new.name, version=version, made=now, body=new.to_body())
+        insert(tables.datasets).values(
+            name=new.name, version=newest + 1, made=now, body=new.to_body()
+        )
     )
     saved = find_registration(connection, new.name)
     assert saved is not None  # noqa: S101 (it was written above)

@@ -48,8 +48,7 @@ def register_dataset(
     request: Request, key: Owner, name: DatasetName, body: DatasetBody
 ) -> dict[str, Any]:
     """Register a dataset, or a new version of one: the people, and their budget, stay."""
-    given = body.model_dump(by_alias=True)
-    return owning.register(of(request), key, name, given).to_owner()
+    return owning.register(of(request), key, name, body.named()).to_owner()
 
 
 @router.get("/{name}/budget")
@@ -68,7 +67,7 @@ def get_budget(request: Request, key: Anybody, name: DatasetName) -> dict[str, A
 @router.put("/{name}/budget")
 def put_budget(request: Request, key: Owner, name: DatasetName, body: BudgetBody) -> dict[str, Any]:
     """Set what all may spend together; not below what is spent."""
-    return owning.set_budget(of(request), key, name, body.model_dump()).to_dict()
+    return owning.set_budget(of(request), key, name, body.named()).to_dict()
 
 
 @router.put("/{name}/allotments/{analyst}")
@@ -76,4 +75,4 @@ def put_allotment(
     request: Request, key: Owner, name: DatasetName, analyst: AnalystName, body: AllotmentBody
 ) -> dict[str, Any]:
     """Set what an analyst may spend; this opens the dataset to them."""
-    return owning.allot(of(request), key, name, analyst, body.model_dump()).to_dict()
+    return owning.allot(of(request), key, name, analyst, body.named()).to_dict()

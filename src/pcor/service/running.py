@@ -86,7 +86,7 @@ def register_demo(service: Service, key: Key, **options: Any) -> None:
             **options,
         }
     )
-    owning.register(service, key, DEMO, body.model_dump(by_alias=True))
+    owning.register(service, key, DEMO, body.named())
     owning.allot(service, key, DEMO, ANALYST, {"epsilon": "10"})
 
 

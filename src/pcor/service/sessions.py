@@ -90,6 +90,25 @@ def signed_in(request: Request) -> Key | None:
     return key
 
 
+def why_signed_out(request: Request) -> str:
+    """Return why a session of ours is over, in a sentence; nothing to who never had one."""
+    service, cookie = of(request), request.cookies.get(COOKIE)
+    if not cookie:
+        return ""
+    now = service.now()
+    with service.ledger.database.reading() as connection:
+        chosen = select(tables.sessions).where(tables.sessions.c.hash == digest(cookie))
+        row = connection.execute(chosen).one_or_none()
+        key = None if row is None else read_key(connection, row.key)
+    if row is None or key is None:
+        return ""
+    if key.revoked is not None:
+        return "The key you were signed in with was taken back. An owner can make you another."
+    if not key.is_good(now):
+        return "The key you were signed in with has expired. An owner can make you another."
+    return f"You were signed in for {HOURS} hours. Sign in again." if row.expires <= now else ""
+
+
 def form_token(request: Request) -> str:
     """Return the token that every form of this session carries."""
     cookie = request.cookies.get(COOKIE, "")

@@ -5,8 +5,10 @@ Routes here call what the API's routes call, so nobody can do more here than the
 whole on the server and work without JavaScript; htmx, which is served from here, saves reloading.
 """
 
-from fastapi import APIRouter
+from fastapi import APIRouter, FastAPI
+from starlette.exceptions import HTTPException
 
+from pcor.service.page.door import on_http
 from pcor.service.page.routes_asking import router as _asking
 from pcor.service.page.routes_books import router as _books
 from pcor.service.page.routes_door import router as _door
@@ -21,4 +23,10 @@ router = APIRouter(include_in_schema=False)
 for _part in (_files, _door, _asking, _releases, _owning, _keys, _books, _exposure):
     router.include_router(_part)
 
-__all__ = ["router"]
+
+def install(app: FastAPI) -> None:
+    """Let a browser that asks for an address that is none have a page; after ``problems``."""
+    app.add_exception_handler(HTTPException, on_http)
+
+
+__all__ = ["install", "router"]

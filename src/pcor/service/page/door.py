@@ -20,6 +20,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from pcor.errors import PcorError
+from pcor.service import problems
 from pcor.service.keys import Key
 from pcor.service.page.rendering import render, url
 from pcor.service.problems import Problem, internal, of_error, of_status
@@ -86,6 +87,17 @@ def refusal(request: Request, error: Exception) -> Response:
     return page
 
 
+async def on_http(request: Request, error: Exception) -> Response:
+    """Say what the framework refuses by itself: to a browser as a page, to a program as a problem.
+
+    The API has no pages, whoever asks.
+    """
+    accepted = request.headers.get("accept", "")
+    if "text/html" not in accepted or request.url.path.startswith("/v1"):
+        return await problems.on_http(request, error)
+    return await run_in_threadpool(refusal, request, error)
+
+
 def as_problem(error: Exception) -> Problem:
     """Return the API's words for a failure; for one that nobody expected only its number."""
     if isinstance(error, Problem):
@@ -95,7 +107,7 @@ def as_problem(error: Exception) -> Problem:
     if isinstance(error, RequestValidationError):
         return Problem(422, "invalid", "this address is not one of a page; go back and try again")
     if isinstance(error, HTTPException):
-        return of_status(error.status_code)
+        return of_status(error.status_code, error.headers)
     return internal(error)
 
 

@@ -40,6 +40,7 @@ EMPTY: dict[str, str] = {
     "guarantee": "ocdp",
     "delta": "",
     "steepness": "",
+    "replaces": "",
 }
 CHOICES: dict[str, tuple[str, ...]] = {
     "search": (
@@ -63,7 +64,8 @@ _WHOLE = ("samples", "steepness")
 def fields_of(registration: Registration) -> dict[str, str]:
     """Return the form for a new version of a dataset, filled in with the old one.
 
-    The budget is left empty: it belongs to the people and stays as it is.
+    The budget is left empty: it belongs to the people and stays as it is. The version that the new
+    one replaces is part of the form.
     """
     options = {
         name: "" if registration.options[name] is None else str(registration.options[name])
@@ -80,6 +82,7 @@ def fields_of(registration: Registration) -> dict[str, str]:
         "records": "any" if records is None else "\n".join(map(str, records)),
         **options,
         **presets,
+        "replaces": str(registration.version),
     }
 
 
@@ -97,22 +100,25 @@ def body_of(form: dict[str, str]) -> tuple[str, dict[str, Any]]:
         **{option: _option(option, form.get(option, "")) for option in OPTIONS},
     }
     if form.get("budget"):
-        given["budget"] = budget_of(form, "budget")
+        given["budget"] = {
+            name: form[field]
+            for name, field in (("epsilon", "budget"), ("cap", "cap"), ("delta", "budget_delta"))
+            if form.get(field)
+        }
     try:
         body = DatasetBody.model_validate(given)
     except ValidationError as error:
         raise Problem(422, "invalid", _said(error)) from None
-    return name, body.model_dump(by_alias=True)
+    return name, body.named()
 
 
-def budget_of(form: dict[str, str], epsilon: str = "epsilon") -> dict[str, str | None]:
-    """Return a budget; what is left empty is not set."""
-    delta = "budget_delta" if epsilon == "budget" else "delta"
-    return {
-        "epsilon": form.get(epsilon, ""),
-        "cap": form.get("cap") or None,
-        "delta": form.get(delta) or None,
-    }
+def budget_of(form: dict[str, str]) -> dict[str, str | None]:
+    """Return a budget or an allotment; a delta that is left empty stays as it is.
+
+    The cap does not: its field holds the one there is, so who empties it ends it.
+    """
+    delta: dict[str, str | None] = {"delta": form["delta"]} if form.get("delta") else {}
+    return {"epsilon": form.get("epsilon", ""), "cap": form.get("cap") or None} | delta
 
 
 def _schema(text: str) -> dict[str, Any]:

@@ -15,7 +15,14 @@ from pcor.service.page.door import Form, page_router, read_form, see
 from pcor.service.page.rendering import render
 from pcor.service.problems import Problem
 from pcor.service.service import of
-from pcor.service.sessions import COOKIE, check_origin, sign_in, sign_out, signed_in
+from pcor.service.sessions import (
+    COOKIE,
+    check_origin,
+    sign_in,
+    sign_out,
+    signed_in,
+    why_signed_out,
+)
 
 router = page_router()
 
@@ -39,7 +46,7 @@ def show_door(request: Request, back: Annotated[str, Query(max_length=300)] = ""
     """Return the form that signs in; who is in already goes on."""
     if signed_in(request) is not None:
         return see(own_address(back))
-    return render(request, "sign_in.html", back=back, said="")
+    return render(request, "sign_in.html", back=back, said=why_signed_out(request))
 
 
 @router.post("/sign-in")

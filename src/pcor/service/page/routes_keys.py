@@ -8,10 +8,11 @@ from __future__ import annotations
 from fastapi import Request, Response
 
 from pcor.service import owning
-from pcor.service.keys import DAYS, MOST_DAYS, ROLES, read_keys
+from pcor.service.keys import DAYS, MOST_DAYS, ROLES, read_key, read_keys
 from pcor.service.page.door import Form, Owner, field, page_router, see
 from pcor.service.page.rendering import render
-from pcor.service.problems import Problem
+from pcor.service.page.routes_asking import Text
+from pcor.service.problems import Problem, unknown
 from pcor.service.service import of
 
 router = page_router()
@@ -34,6 +35,17 @@ def make_key(request: Request, key: Owner, form: Form) -> Response:
         of(request), key, role=field(form, "role"), name=name, days=int(days)
     )
     return _page(request, key, token, f"{made.role} {made.name}")
+
+
+@router.get("/keys/revoke")
+def confirm_taking_back(request: Request, key: Owner, id: Text) -> Response:  # noqa: A002
+    """Ask whether a key is to be taken back; nothing happens yet."""
+    service = of(request)
+    with service.ledger.database.reading() as connection:
+        found = read_key(connection, id)
+    if found is None or not found.is_good(service.now()):
+        raise unknown("key")
+    return render(request, "revoke.html", key=key, one=found.to_dict())
 
 
 @router.post("/keys/revoke")

@@ -75,13 +75,35 @@ def register(request: Request, key: Owner, form: Form) -> Response:
     known = form.get("known") == "yes"
     try:
         name, given = body_of(form)
-        owning.register(of(request), key, name, given)
+        taken = _version(of(request), name)
+        if taken and form.get("replaces") != str(taken):
+            return _confirm(request, key, EMPTY | form, taken)
+        owning.register(of(request), key, name, given | {"replaces": taken})
     except (Problem, PcorError) as error:
         refused = as_problem(error)
         if refused.status != 422:
             raise
         return _form(request, key, EMPTY | form, known=known, said=refused.detail)
     return see(url("/dataset", name=name))
+
+
+def _version(service: Service, name: str) -> int:
+    """Return the newest version of a dataset, 0 where there is none."""
+    with service.ledger.database.reading() as connection:
+        found = find_registration(connection, name)
+    return 0 if found is None else found.version
+
+
+def _confirm(request: Request, key: Key, fields: dict[str, str], taken: int) -> Response:
+    """Say that a name is taken, and what registering it again would do."""
+    said = (
+        f"A dataset {fields['name']} is registered already, as version {taken}. If you go on, this "
+        f"becomes version {taken + 1} of it, for all new questions. Its allotments stay, and so "
+        "does whatever of its budget is left empty here. If you meant another dataset, take "
+        "another name."
+    )
+    agreed = fields | {"replaces": str(taken)}
+    return _form(request, key, agreed, known=False, said=said, status=409)
 
 
 def newest(service: Service, name: str) -> Registration:
@@ -94,14 +116,22 @@ def newest(service: Service, name: str) -> Registration:
 
 
 def _form(
-    request: Request, key: Key, fields: dict[str, str], *, known: bool, said: str = ""
+    request: Request,
+    key: Key,
+    fields: dict[str, str],
+    *,
+    known: bool,
+    said: str = "",
+    status: int = 422,
 ) -> Response:
+    replaces = fields["replaces"]
     return render(
         request,
         "register.html",
         key=key,
-        status=422 if said else 200,
+        status=status if said else 200,
         fields=fields,
+        following=int(replaces[:9]) + 1 if replaces.isascii() and replaces.isdigit() else None,
         choices=CHOICES,
         guarantees=GUARANTEES,
         known=known,
