@@ -21,7 +21,7 @@ LAYERS: list[set[str]] = [
     {"errors"},
     {"writing"},
     {"pictures"},
-    {"domain"},
+    {"domain", "ids"},
     {"schema"},
     {"markup", "wording"},
     {"context"},
@@ -54,8 +54,8 @@ LAYERS: list[set[str]] = [
 
 # Public knowledge: these never see a row, so they must not import from where rows are.
 PUBLIC = {
-    *("errors", "writing", "domain", "schema", "markup", "wording", "context", "promise"),
-    *("drawing", "ordered", "choosing"),
+    *("errors", "writing", "domain", "ids", "schema", "markup", "wording", "context"),
+    *("promise", "drawing", "ordered", "choosing"),
 }
 
 

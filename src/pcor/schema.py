@@ -10,6 +10,7 @@ A schema file is TOML::
     name = "claims"
     id = "claim"                      # optional: the column that names a record
     # positions = "public"            # instead of an id: anybody may know who stands where
+    id_pattern = "C-[0-9]{6}"         # optional: what ids look like, so that misprints are refused
 
     [metric]
     column = "amount"
@@ -47,7 +48,8 @@ from pcor.domain import (
     check_order,
     find_code,
 )
-from pcor.errors import ContextError, SchemaError, did_you_mean
+from pcor.errors import ContextError, RecordError, SchemaError, did_you_mean
+from pcor.ids import check_declared, matches, patterns_of
 
 # A schema is declared with these, so they are found here too.
 __all__ = [
@@ -85,6 +87,9 @@ class Schema:
         name: the name of the dataset, printed on certificates.
         positions: ``"public"`` in a schema without an id: anybody may know how many rows stand
             before a record. ``guarantee="dp"`` needs an id, or this.
+        id_type: "integer" where every id is a whole number.
+        id_pattern: a regular expression (of RE2) that every id matches as a whole. Whatever does
+            not is refused before anything is looked up or charged.
 
     >>> schema = Schema(metric="salary", attributes={"job": ["CEO", "Lawyer"], "city": ["Ottawa"]})
     >>> schema.width
@@ -96,6 +101,8 @@ class Schema:
     id: str | None
     name: str
     positions: str | None
+    id_type: str | None
+    id_pattern: str | None
 
     def __init__(
         self,
@@ -104,6 +111,9 @@ class Schema:
         id: str | None = None,  # noqa: A002 (the contract's name)
         name: str = "dataset",
         positions: str | None = None,
+        *,
+        id_type: str | None = None,
+        id_pattern: str | None = None,
     ) -> None:
         if not isinstance(attributes, Mapping):
             raise SchemaError("attributes must map each column's name to its domain")
@@ -116,6 +126,8 @@ class Schema:
             "id": id,
             "name": name,
             "positions": positions,
+            "id_type": id_type,
+            "id_pattern": id_pattern,
         }
         for key, value in values.items():
             object.__setattr__(self, key, value)
@@ -124,6 +136,7 @@ class Schema:
     def _check_columns(self) -> None:
         if self.id is not None:
             check_name("the id column", self.id)
+        check_declared(self.id, self.id_type, self.id_pattern)
         if not isinstance(self.name, str) or not self.name:
             raise SchemaError("the dataset's name must be a text that is not empty")
         if self.positions is not None:
@@ -200,10 +213,32 @@ class Schema:
             )
         return names.index(name)
 
+    def check_id(self, record: object) -> None:
+        """Refuse a record that is not written like an id, where the schema says how they are."""
+        if not self.id_patterns or matches(str(record), self.id_patterns):
+            return
+        ways = " and ".join(
+            [
+                *(["are whole numbers"] if self.id_type is not None else []),
+                *([f"match {self.id_pattern}"] if self.id_pattern is not None else []),
+            ]
+        )
+        raise RecordError(
+            f"{self.id} {record!r} is not written like an id of this table: they {ways}; check it "
+            "for misprints. Nothing was looked up or charged"
+        )
+
+    @cached_property
+    def id_patterns(self) -> tuple[str, ...]:
+        """What every id matches as a whole; nothing where nothing is declared."""
+        return patterns_of(self.id_type, self.id_pattern)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the schema in the shape of a schema file; the order of attributes matters."""
         # What is not declared is left out: older schemas keep their fingerprints.
         dataset = {"name": self.name, "id": self.id, "positions": self.positions}
+        optional = {"id": self.id, "id_type": self.id_type, "id_pattern": self.id_pattern}
+        dataset = {"name": self.name} | {k: v for k, v in optional.items() if v is not None}
         return {
             "dataset": {key: value for key, value in dataset.items() if value is not None},
             "metric": {"column": self.metric.column, "missing": self.metric.missing},
@@ -235,12 +270,15 @@ class Schema:
                 raise SchemaError(f"[{table}] must be a table of its own, not a single value")
         dataset = declared.get("dataset", {})
         _check_keys("[dataset]", dataset, ("name", "id", "positions"))
+        _check_keys("[dataset]", dataset, ("name", "id", "id_type", "id_pattern"))
         return cls(
             metric=declared["metric"],
             attributes=declared["attributes"],
             id=dataset.get("id"),
             name=dataset.get("name", "dataset"),
             positions=dataset.get("positions"),
+            id_type=dataset.get("id_type"),
+            id_pattern=dataset.get("id_pattern"),
         )
 
     @classmethod

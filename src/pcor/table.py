@@ -140,6 +140,8 @@ class Table:
 
     def record(self, key: int | str) -> Record:
         """Return the record with this id (or 0-based row number), or say why there is none."""
+        check_key(key)
+        self.schema.check_id(key)
         found = self._found(key)
         if len(found) == 0:
             what = "row number" if self.schema.id is None else f"{self.schema.id}"

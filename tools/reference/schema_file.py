@@ -47,6 +47,8 @@ _WRONG = (
     '[metric]\ncolumn = "pay"\n[attributes.pay]\nedges = [0, 1]',
     '[metric]\ncolumn = "pay"\n[dataset]\nid = "key"\npositions = "public"\n'
     '[attributes.job]\nvalues = ["a"]',
+    '[metric]\ncolumn = "pay"\n[attributes.job]\nvalues = ["a"]\n[dataset]\nid_type = "integer"',
+    '[metric]\ncolumn = "pay"\n[attributes.a]\nvalues = [1]\n[dataset]\nid = "x"\nid_pattern = "["',
 )
 
 

@@ -102,6 +102,7 @@ def plan(
             raise ParameterError("--rows goes with --record: it estimates the time of one release")
         many.plan_listed(declared, records, records_column, request, full=full, as_json=as_json)
         return
+    declared.check_id(one)
     expected = None if rows is None else settled.estimate(rows)
     if as_json:
         timed = {} if expected is None else {"estimate": expected.to_dict()}

@@ -105,6 +105,7 @@ def settle(service: Service, key: Key, question: Question) -> Settled:
     with service.ledger.database.reading() as connection:
         registration = open_dataset(connection, key, question.dataset)
     epsilon = _epsilon(key, registration, question)
+    registration.schema.check_id(question.record)
     if not registration.is_open(question.record):
         # The same words for a record that does not exist and for one that is not open.
         raise unknown("record")

@@ -47,7 +47,10 @@ SWEPT = 1000
 AGAIN = (0.2, 1.0, 3.0)
 
 # Said of a record that is an outlier nowhere, and of one that is not in the table.
-NONE = "no context was found in which the record is an outlier by the detector of this dataset"
+NONE = (
+    "no context was found in which the record is an outlier by the detector of this dataset; a "
+    "record that is not in the table gets the same answer, so check that it was not mistyped"
+)
 
 Step = Callable[[str], None]
 

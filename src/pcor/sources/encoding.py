@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pcor.errors import DomainError, MetricError, SourceError
+from pcor.ids import matching
 from pcor.schema import Attribute, Metric, Schema, find_code
 
 # Beyond this, squares and ranges of float64 overflow; no real metric is near it.
@@ -64,11 +65,36 @@ def encode(columns: pa.Table, schema: Schema) -> Rows:
     cells = np.column_stack([codes[member] for codes in codes_of]).astype(np.int64)
     keys = None if schema.id is None else _combined(columns[schema.id])
     if keep.all():
+        _check_ids(keys, schema)
         return Rows(cell, cells, metric, keys)
     kept = np.flatnonzero(keep)
     present, renumbered = np.unique(cell[kept], return_inverse=True)
     keys = kept if keys is None else keys.take(pa.array(kept))
+    _check_ids(keys, schema)
     return Rows(renumbered.astype(np.int32), cells[present], metric[kept], keys)
+
+
+def fitting_ids(keys: Any, schema: Schema) -> NDArray[np.bool_]:
+    """Return which ids are as the schema says that they are."""
+    column = keys
+    if pa.types.is_floating(keys.type):  # whole numbers beside missing ones
+        column = pa.array([None if one is None else _whole(one) for one in keys.to_pylist()])
+    fits: NDArray[np.bool_] = matching(column, schema.id_patterns).to_numpy(zero_copy_only=False)
+    return fits
+
+
+def _whole(number: float) -> str:
+    return str(int(number)) if number.is_integer() else str(number)
+
+
+def _check_ids(keys: Any, schema: Schema) -> None:
+    """Refuse ids that are not as the schema says."""
+    if schema.id_patterns and not fitting_ids(keys, schema).all():
+        raise DomainError(
+            f"column {schema.id!r} has an id (or none at all) that is not as id_type and "
+            "id_pattern declare; correct the ids, or the declaration; `pcor schema check` shows "
+            "the owner what does not fit"
+        )
 
 
 def _refined(

@@ -23,7 +23,13 @@ from pcor.errors import MetricError, SourceError, did_you_mean
 from pcor.promise import OWNER_ONLY
 from pcor.schema import REVIEW, Attribute, Metric, Schema, Value, toml_value
 from pcor.sources.columns import check_separator, column_names, read_columns
-from pcor.sources.encoding import LARGEST_METRIC, encode, encode_attribute, numbers
+from pcor.sources.encoding import (
+    LARGEST_METRIC,
+    encode,
+    encode_attribute,
+    fitting_ids,
+    numbers,
+)
 
 # A numeric column with more distinct values than this is drafted as bins.
 MOST_VALUES = 20
@@ -145,6 +151,7 @@ def misfits(source: Any, schema: Schema) -> list[Misfit]:
             found += _attribute_misfits(columns[attribute.name], attribute)
     if schema.id is not None and schema.id in present:
         found += _id_misfits(columns[schema.id].to_pylist(), schema.id)
+        found += _ids_not_as_declared(columns[schema.id], schema)
     return found or _nothing_left(columns, schema)
 
 
@@ -262,6 +269,18 @@ def _id_misfits(keys: list[object], column: str) -> list[Misfit]:
     examples = tuple(repr(key) for key in list(repeated)[:3])
     remedy = "correct them, or declare no id: rows are then counted from 0"
     return [Misfit(column, "an id that is not unique", sum(repeated.values()), examples, remedy)]
+
+
+def _ids_not_as_declared(column: Any, schema: Schema) -> list[Misfit]:
+    if not schema.id_patterns:
+        return []
+    keys = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    wrong = keys.filter(pa.array(~fitting_ids(keys, schema))).to_pylist()
+    if not wrong:
+        return []
+    remedy = "correct the ids, or id_type and id_pattern under [dataset]"
+    shown = _examples([str(key) for key in wrong if key is not None])
+    return [Misfit(schema.id or "", "an id not as declared", len(wrong), shown, remedy)]
 
 
 def _examples(values: list[str]) -> tuple[str, ...]:
