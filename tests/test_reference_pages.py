@@ -115,7 +115,7 @@ def test_every_route_of_the_service_is_told_with_the_roles_that_may_call_it() ->
 def test_every_key_of_a_schema_file_is_told() -> None:
     text = pages.text("schema-file.md")
     told = {key for table in ("dataset", "metric", "a") for key in schema_file.keys(table)}
-    assert told == {"name", "id", "positions", "column", "missing", *pcor.schema._KEYS}
+    assert told == {*pcor.schema._DATASET, "column", "missing", *pcor.schema._KEYS}
     assert [key for key in told if f"| `{key}` |" not in text] == []
 
 

@@ -88,8 +88,6 @@ class Promise:
         if self.guarantee == "dp":
             return (
                 *record,
-                _ROWS,
-                _RECORD,
                 _rows(self.delta),
                 "several releases taken together, beyond the sum of their epsilons and deltas",
                 _TIME,

@@ -9,8 +9,8 @@ A schema file is TOML::
     [dataset]
     name = "claims"
     id = "claim"                      # optional: the column that names a record
-    # positions = "public"            # instead of an id: anybody may know who stands where
     id_pattern = "C-[0-9]{6}"         # optional: what ids look like, so that misprints are refused
+    # positions = "public"            # instead of an id: anybody may know who stands where
 
     [metric]
     column = "amount"
@@ -71,6 +71,7 @@ REVIEW = "# REVIEW: read off the data"
 # What a schema without an id may say of the places of its rows.
 POSITIONS = ("public",)
 
+_DATASET = ("name", "id", "id_type", "id_pattern", "positions")
 _KEYS = ("values", "edges", "outside", "other", "shares")
 
 
@@ -110,8 +111,8 @@ class Schema:
         attributes: Mapping[str, Any],
         id: str | None = None,  # noqa: A002 (the contract's name)
         name: str = "dataset",
-        positions: str | None = None,
         *,
+        positions: str | None = None,
         id_type: str | None = None,
         id_pattern: str | None = None,
     ) -> None:
@@ -236,9 +237,7 @@ class Schema:
     def to_dict(self) -> dict[str, Any]:
         """Return the schema in the shape of a schema file; the order of attributes matters."""
         # What is not declared is left out: older schemas keep their fingerprints.
-        dataset = {"name": self.name, "id": self.id, "positions": self.positions}
-        optional = {"id": self.id, "id_type": self.id_type, "id_pattern": self.id_pattern}
-        dataset = {"name": self.name} | {k: v for k, v in optional.items() if v is not None}
+        dataset = {key: getattr(self, key) for key in _DATASET}
         return {
             "dataset": {key: value for key, value in dataset.items() if value is not None},
             "metric": {"column": self.metric.column, "missing": self.metric.missing},
@@ -269,16 +268,11 @@ class Schema:
             if not isinstance(content, Mapping):
                 raise SchemaError(f"[{table}] must be a table of its own, not a single value")
         dataset = declared.get("dataset", {})
-        _check_keys("[dataset]", dataset, ("name", "id", "positions"))
-        _check_keys("[dataset]", dataset, ("name", "id", "id_type", "id_pattern"))
+        _check_keys("[dataset]", dataset, _DATASET)
         return cls(
             metric=declared["metric"],
             attributes=declared["attributes"],
-            id=dataset.get("id"),
-            name=dataset.get("name", "dataset"),
-            positions=dataset.get("positions"),
-            id_type=dataset.get("id_type"),
-            id_pattern=dataset.get("id_pattern"),
+            **dataset,
         )
 
     @classmethod

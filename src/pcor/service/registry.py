@@ -174,13 +174,6 @@ def save_registration(
     """
     lock_head(connection)
     last = _row(connection, new.name)
-    new = replace(new, state=_state(connection, new))
-    if last is not None:
-        with suppress(SchemaError):  # the rules of today may refuse it; then this one replaces it
-            if _read(*last).to_body() == new.to_body():
-                return _read(*last)
-    version = 1 if last is None else last.version + 1
-    last = find_registration(connection, new.name)
     newest = 0 if last is None else last.version
     if replaces is not None and replaces != newest:
         raise ParameterError(
@@ -188,8 +181,10 @@ def save_registration(
             "at it, and register again"
         )
     new = replace(new, state=_state(connection, new))
-    if last is not None and last.to_body() == new.to_body():
-        return last
+    if last is not None:
+        with suppress(SchemaError):  # the rules of today may refuse it; then this one replaces it
+            if _read(*last).to_body() == new.to_body():
+                return _read(*last)
     connection.execute(
         insert(tables.datasets).values(
             name=new.name, version=newest + 1, made=now, body=new.to_body()
