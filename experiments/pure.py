@@ -19,6 +19,7 @@ import pcor
 from pcor.planning import plan
 from pcor.soft import SoftOrder, default_steepness
 from pcor.tradeoff import Candidates, Outcome, expected
+from pcor.validity import Validity
 
 RANKS = (10, 300, 2000)
 
@@ -28,8 +29,8 @@ def outcome(
 ) -> Outcome:
     """Return the chance of a valid context, and the expected population over the largest valid."""
     settled = plan(table.schema, epsilon, detector=detector, guarantee="dp", steepness=steepness)
-    found = table.record(record)
-    order = SoftOrder(table, found, detector, table.view.cell_counts, steepness)
+    validity = Validity(table, table.record(record), detector)
+    order = SoftOrder(validity, detector, table.view.cell_counts, steepness)
     candidates = Candidates(order.scores, order.populations() * (order.scores > 0))
     largest = int(candidates.populations.max())
     if largest == 0:

@@ -3,7 +3,8 @@
 Private: everything. A distant view knows every cell and none of the pairs. What a detector needs of
 the pairs it says as a ``Need``; only that is read, into a small view of its own. Whoever asks for
 all pairs gets them up to a public limit, or a refusal that names it. So nothing can mistake a part
-for the whole.
+for the whole. Whether the limit holds is decided for the table as a whole: a refusal says nothing
+of the record that is asked about.
 """
 
 from __future__ import annotations
@@ -16,14 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.errors import SourceError, TooLarge
 from pcor.schema import Schema
+from pcor.sources.engine import rows_changed
 from pcor.sources.pushdown import Pushdown
 from pcor.sources.questions import Pairs
 from pcor.view import View, Words, cell_bits
 
 _PAIRS = ("needs", "values", "counts", "pair_cells")
-_MOST_EQUAL = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,11 @@ class Need:
     def everything(self) -> bool:
         """Whether all pairs are needed."""
         return self.reach is None and self.low == -math.inf and self.high == math.inf
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the cells alone bound how many pairs are needed."""
+        return self.reach is not None or self.low > self.high
 
 
 class DistantView(View):
@@ -86,9 +91,15 @@ class DistantView(View):
     def __getattr__(self, name: str) -> Any:
         if name not in _PAIRS:
             raise AttributeError(name)
+        self.read_all()
+        return self.__dict__[name]
+
+    def read_all(self) -> None:
+        """Read all pairs, unless they were read or the table has too many."""
+        if self._is_here:
+            return
         for known, value in self._columns(self._pushdown.pairs()).items():
             object.__setattr__(self, known, value)
-        return self.__dict__[name]
 
     @property
     def _is_here(self) -> bool:
@@ -125,6 +136,7 @@ class DistantView(View):
 
     def seen_from(self, value: float, need: Need) -> View:
         """Return a view with the pairs that are needed to judge one metric."""
+        self._read_whole([need])
         if need.everything or self._is_here:
             return self
         remembered = self._remembered
@@ -148,7 +160,20 @@ class DistantView(View):
             ranges: of which rows will be counted.
             values: above which moments will be asked for.
         """
+        self._read_whole([need for _, need in seen])
         self._remember({} if self._is_here else self._read(seen, ranges, values))
+
+    def _read_whole(self, needs: Sequence[Need]) -> None:
+        """Read all pairs where the cells do not bound what is needed; refuse if they are too many.
+
+        Where all answers come from one state of the rows, a range is read when it is asked for.
+        Elsewhere a later question might meet other rows, and whatever may be asked must be here.
+        """
+        unbounded = [need for need in needs if not need.bounded]
+        if unbounded:
+            self._pushdown.check_fits()
+            if self._pushdown.may_change or any(need.everything for need in unbounded):
+                self.read_all()
 
     def _remember(self, found: dict[Any, Any]) -> dict[Any, Any]:
         object.__setattr__(self, "_remembered", found)
@@ -226,16 +251,11 @@ class DistantView(View):
         )
 
     def _columns(self, pairs: Pairs) -> dict[str, NDArray[Any]]:
-        if int(pairs.counts.max(initial=0)) > _MOST_EQUAL:
-            raise TooLarge(
-                f"more than {_MOST_EQUAL:,} rows of one cell have the same metric, too many for "
-                "this detector; take one that counts: tail, neighbourhood, rare_bin"
-            )
         return {
             "needs": self.cell_needs[pairs.cells],
-            "values": pairs.values,
-            "counts": pairs.counts.astype(np.int32),
+            "counts": pairs.counts.astype(np.int32),  # a table has at most 2^31 - 1 rows
             "pair_cells": pairs.cells,
+            "values": pairs.values,  # the last: with it all are here
         }
 
 
@@ -244,7 +264,7 @@ def check_present(value: float, view: View, need: Need) -> None:
     if not need.everything and need.low <= value <= need.high:
         place = view.place(value)
         if place == len(view.values) or view.values[place] != value:
-            raise SourceError("the rows changed while they were read; nothing was released")
+            raise rows_changed()
 
 
 def allowed_codes(schema: Schema, mask: Words) -> list[NDArray[np.int64]]:

@@ -1,9 +1,10 @@
 """Everything that can be refused, and how it is said.
 
 Every message is built from the request and the schema alone, both public. No message quotes a row,
-a count, a score or a draw, so an error can be shown to the analyst and written to a log. What only
-the owner may read besides, such as the columns of a file, is a note (``add_note``): Python and the
-command line show it, the service and the ledger do not. Each kind has a page, ``docs/errors``.
+a count, a score or a draw, so an error can be shown to the analyst and written to a log. That there
+is one can depend on rows: docs/proofs/README.md says which do, and how. What only the owner may
+read besides, such as the columns of a file, is a note (``add_note``): Python and the command line
+show it, the service and the ledger do not. Each kind has a page, ``docs/errors``.
 
     PcorError                 exit 2, kind "bad_input"
       SchemaError             the schema contradicts itself
@@ -17,7 +18,7 @@ command line show it, the service and the ledger do not. Each kind has a page, `
       ParameterError          epsilon, samples, alpha, ...
         UnknownName           a detector, search, utility that nobody registered
       StartError              a start context that cannot be one
-      TooLarge                a space too large for what was asked
+      TooLarge                a space, or a table, too large for what was asked
       WriteError              an output that cannot be written
       BudgetExceeded          exit 3, the budget cannot pay
         CapExceeded           one release asks for more than any release may
@@ -128,7 +129,7 @@ class StartError(PcorError):
 
 
 class TooLarge(PcorError):
-    """The space of contexts is larger than the public limit of what was asked."""
+    """The space of contexts, or the table as a whole, is beyond a public limit."""
 
     kind = "too_large"
 

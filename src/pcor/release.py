@@ -1,7 +1,9 @@
-"""Release: check, spend, search, select, record. The only door through which anything leaves.
+"""Release: check, read, spend, search, select, record. The only door through which anything leaves.
 
 Private: the table and every intermediate result, none of which leaves the process. Public: the plan
-and the context drawn. Guarantee: ``Promise``; proofs in docs/proofs.
+and the context drawn. Guarantee: ``Promise``; proofs in docs/proofs. What a draw needs of the rows
+is read before the charge, all of it from one state of the rows: a source that changed or fails is
+refused while that is free.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from pcor.search.base import GraphSearch
 from pcor.selection import SystemChooser
 from pcor.soft import SoftOrder
 from pcor.table import Record, Table, check_table
-from pcor.utility import Overlap, Scorer, Utility
+from pcor.utility import Overlap, PopulationSize, Scorer, Utility
 from pcor.validity import Validity
 
 
@@ -64,7 +66,8 @@ def release(
     Privacy: (epsilon, COE)-OCDP, or with ``guarantee="dp"`` epsilon-differential privacy for
     everyone but the record; ``Release.promise`` says in full what that protects and what it does
     not. The budget is charged before anything is drawn, and stays charged when no valid
-    context exists: "none" is an answer too.
+    context exists: "none" is an answer too. Rows that lie elsewhere are read before the charge, and
+    refused if they are not those that the table was made of.
 
     Args:
         table: the rows.
@@ -105,21 +108,60 @@ def release(
         delta=delta,
         steepness=steepness,
     )
-    queried = table.record(record)
-    chooser = SystemChooser() if chooser is None else chooser
+    looked_at = look(settled, table, record)
     if budget is not None:
         budget.spend(settled.bill.epsilon, settled.bill.delta)
-    # After the charge: whether a record is in a context tells its values, and whoever may name any
-    # record could read them off the refusals.
     try:
-        check_start(settled.search, queried)
-        mask = draw(settled, Validity(table, queried, settled.detector), chooser)
+        return release_from(settled, looked_at, SystemChooser() if chooser is None else chooser)
     except PcorError as error:
         if budget is not None:
             error.args = (paid_words(error),)
         raise
+
+
+# What was read for a release; or what the user's own detector had to say against the rows.
+LookedAt = Validity | ParameterError
+
+
+def look(settled: Plan, table: Table, record: int | str) -> LookedAt:
+    """Look up the record and read all that its release needs. Before the charge; draws nothing.
+
+    Raises what is about the source and the table as a whole: the record is not there, the rows
+    changed or cannot be read, they have more values than an engine may hand over. What the user's
+    own code says of the rows is an answer, and waits for the charge.
+    """
+    queried = table.record(record)
+    _read_for_utility(settled, table)
+    try:
+        validity = Validity(table, queried, settled.detector)
+        validity.read()
+    except ParameterError as error:
+        return error
+    return validity
+
+
+def prepare(settled: Plan, table: Table, records: Sequence[Record]) -> None:
+    """Read what ``look`` will need for several records, in one pass of each kind."""
+    _read_for_utility(settled, table)
+    table.prepare(records, settled.detector)
+
+
+def _read_for_utility(settled: Plan, table: Table) -> None:
+    if type(settled.utility) not in (PopulationSize, Overlap):
+        table.read_all()  # the user's own may look at any of the rows
+
+
+def release_from(settled: Plan, looked_at: LookedAt, chooser: Chooser) -> Release:
+    """Draw from what was read. After the charge, if there is one: every refusal is an answer."""
+    if isinstance(looked_at, ParameterError):
+        raise looked_at
+    table, record = looked_at.table, looked_at.record
+    # Whether a record is in a context tells its values, and whoever may name any record could read
+    # them off the refusals, were they free.
+    check_start(settled.search, record)
+    mask = draw(settled, looked_at, chooser)
     return Release(
-        queried.key,
+        record.key,
         Context.from_mask(table.schema, mask),
         settled,
         private=chooser.private,
@@ -163,7 +205,7 @@ def best_first(settled: Plan, validity: Validity) -> BestFirst | SoftOrder | Non
         return None
     rule, steepness = settled.detector, settled.steepness
     if isinstance(rule, CountDetector) and steepness is not None:
-        return SoftOrder(validity.table, validity.record, rule, weights, steepness)
+        return SoftOrder(validity, rule, weights, steepness)
     return BestFirst(validity, weights)
 
 

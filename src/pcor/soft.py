@@ -26,7 +26,7 @@ from pcor.best_first import FIRST_STEP, LARGEST_LIST, LARGEST_STEP, Descent, Met
 from pcor.detectors import CountDetector
 from pcor.errors import ParameterError, plain
 from pcor.ordered import Run
-from pcor.table import Record, Table
+from pcor.validity import Validity
 
 Numbers = NDArray[np.int64]
 
@@ -47,8 +47,7 @@ class SoftOrder(Met):
     can be better.
 
     Args:
-        table: the rows.
-        record: the queried record.
+        validity: the rows, the queried record, and what was read of its region.
         detector: the rule.
         weights: what each cell adds to the utility of a context that covers it.
         steepness: how many people of utility one person of margin is worth.
@@ -56,16 +55,15 @@ class SoftOrder(Met):
 
     def __init__(
         self,
-        table: Table,
-        record: Record,
+        validity: Validity,
         detector: CountDetector,
         weights: Numbers,
         steepness: int,
     ) -> None:
-        view = table.view
+        view = validity.table.view
         self._view, self._detector, self._steepness = view, detector, steepness
-        self._region = detector.region_counts(view, record.value)
-        self._descent = Descent(record, view, weights)
+        self._region = validity.region
+        self._descent = Descent(validity.record, view, weights)
         super().__init__(self._descent.space)
         self._step = FIRST_STEP
         # Those visited that have to wait: where the space is listed, all of them from the start.

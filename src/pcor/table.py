@@ -179,7 +179,8 @@ class Table:
     def prepare(self, records: Sequence[Record], detector: Looking) -> None:
         """Read what several records need, in one pass over rows that lie elsewhere. Private.
 
-        It only saves time: what was prepared is remembered until the next call.
+        What was prepared is remembered until the next call, so that nothing need be read after a
+        charge.
         """
         if not isinstance(self.view, DistantView):
             return
@@ -191,6 +192,15 @@ class Table:
             ranges=[range_ for range_ in ends if range_ is not None],
             values=values if getattr(detector, "wants_tails", False) else [],
         )
+
+    def read_all(self) -> None:
+        """Read the metrics of all rows that lie elsewhere and may change. Private.
+
+        Unless they are too many: then whatever asks for some of them is refused, whichever.
+        """
+        rows = self._elsewhere
+        if rows is not None and rows.may_change and rows.fits:
+            self.view.values  # noqa: B018 (read, and remembered)
 
     def _need(self, value: float, detector: Looking) -> Need:
         cells = self._elsewhere.cells  # type: ignore[union-attr]

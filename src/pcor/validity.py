@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.detectors import Detector
+from pcor.detectors import CountDetector, Detector
 from pcor.errors import others_code
 from pcor.table import Record, Table
 from pcor.view import View, Words
@@ -49,6 +49,21 @@ class Validity:
             moments = view.several_totals(words, self.cell_moments[:, view.cells])
         with others_code(f"the detector {self.detector.name!r}"):
             return self.detector.batch(view, self.record.value, words, moments)
+
+    def read(self) -> None:
+        """Read all that the detector asks of the rows of the table, for once and before a draw."""
+        self.cell_moments  # noqa: B018 (remembered)
+        if isinstance(self.detector, CountDetector):
+            self.region  # noqa: B018
+
+    @cached_property
+    def region(self) -> NDArray[np.int64]:
+        """How many rows of each cell of the table a detector that counts finds in V's region."""
+        with others_code(f"the detector {self.detector.name!r}"):
+            counted: NDArray[np.int64] = self.detector.region_counts(  # type: ignore[attr-defined]
+                self.table.view, self.record.value
+            )
+            return counted
 
     @cached_property
     def cell_moments(self) -> NDArray[np.float64]:

@@ -69,7 +69,7 @@ from pcor.ledger.request import Request, check_name
 from pcor.ledger.upgrading import open_tables
 from pcor.ledger.verifying import Verification, check_books
 from pcor.planning import plan
-from pcor.release import release
+from pcor.release import look, release_from
 from pcor.selection import SystemChooser
 from pcor.table import Table, check_table
 from pcor.writing import write_whole
@@ -209,7 +209,7 @@ class Ledger:
         )
         claim = self.answered(request)
         if claim is None:
-            table.record(record)  # refuses before the charge, as pcor.release does
+            looked_at = look(settled, table, record)  # refuses before the charge
             claim = self.charge(request)
         if claim.answer is not None:
             return replace(read_answer(claim.answer, settled), receipt=self.receipt(claim))
@@ -220,6 +220,9 @@ class Ledger:
                 )
             except SourceError as error:
                 raise self.unfinished(error) from None
+                outcome = release_from(settled, looked_at, chooser)
+            except PcorError as error:
+                outcome = error
             answer = self.store(claim, outcome)
         return replace(read_answer(answer, settled), receipt=self.receipt(claim))
 

@@ -40,7 +40,7 @@ from pcor.many.paying import Payer, Pocket
 from pcor.many.planning import ManyPlan, plan_many
 from pcor.many.results import Outcome, Results
 from pcor.parallel import cores
-from pcor.release import Purse, release
+from pcor.release import Purse, prepare, release
 from pcor.table import Record, Table, check_table
 
 # So many records share a pass over rows that lie elsewhere. Public, and the same for every table.
@@ -249,6 +249,14 @@ class _Run:
     @property
     def _window(self) -> int:
         """How many records may be in the making; public."""
+
+    def _window(self, records: Sequence[Record]) -> int:
+        """Read what the records need of the rows; return how many of them may be in the making.
+
+        What an engine cannot answer, or may not for any record, ends the run here, before anything
+        is charged.
+        """
+        prepare(self._planned.each, self._table, records)
         # Some more than there are workers, so that a slow one does not leave the others idle.
         return 1 if self._drawers.workers == 1 else 2 * self._drawers.workers
 

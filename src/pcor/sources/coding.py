@@ -10,12 +10,12 @@ dates, decimals) the distinct values of the column are read once and judged by `
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pcor.errors import SourceError
 from pcor.schema import Attribute, Metric, Schema, find_code
 from pcor.sources.encoding import bins_not_numeric, metric_not_numeric
-from pcor.sources.engine import Engine, asking
+from pcor.sources.engine import Engine, asking, marks_of
 from pcor.sources.sql import Cell
 
 # More distinct values than this are not read one by one; public.
@@ -38,6 +38,7 @@ class Coded:
         code: writes the code of a key, NULL for a row outside the domain.
         listed: the domain as a table of its own, for WITH, where it is long.
         join: writes how that is joined to a key.
+        read: sums of marks over the rows whose values were read one by one; by their SQL.
         late: whether rows can be grouped by key before the groups are encoded, which is faster.
             Not where keys outside the domain are allowed: there may be any number of them.
     """
@@ -47,6 +48,7 @@ class Coded:
     listed: str = ""
     join: Callable[[str], str] | None = None
     late: bool = False
+    read: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,11 @@ class Coding:
     def lists(self) -> list[str]:
         """The domains that are joined, for WITH."""
         return [coded.listed for coded in self.attributes if coded.listed]
+
+    @property
+    def read(self) -> dict[str, int]:
+        """By what marks the rows are known again whose values were read one by one."""
+        return {sql: total for coded in self.attributes for sql, total in coded.read.items()}
 
     @property
     def keys(self) -> list[str]:
@@ -113,12 +120,12 @@ def coding(engine: Engine, schema: Schema) -> Coding:
 def _by_value(engine: Engine, attribute: Attribute, column: str, name: str) -> Coded:
     """Encode by equality with values of the domain."""
     dialect = engine.dialect
-    key, pairs = _raw_values(engine, attribute, column)
+    key, pairs, read = _raw_values(engine, attribute, column)
     late = attribute.outside == "error"
     elsewhere = _elsewhere(attribute)
     if len(pairs) <= _LONGEST_CASE:
         whens = [(dialect.literal(raw), code) for raw, code in pairs]
-        return Coded(key, lambda written: _case(written, whens, elsewhere), late=late)
+        return Coded(key, lambda written: _case(written, whens, elsewhere), late=late, read=read)
     code = f"{name}.code" if attribute.other is None else f"COALESCE({name}.code, {elsewhere})"
     return Coded(
         key,
@@ -126,6 +133,7 @@ def _by_value(engine: Engine, attribute: Attribute, column: str, name: str) -> C
         dialect.values(name, ("raw", "code"), pairs),
         lambda written: f"LEFT JOIN {name} ON {name}.raw = {written}",
         late,
+        read,
     )
 
 
@@ -138,17 +146,19 @@ def _case(key: str, whens: list[tuple[str, int]], elsewhere: str) -> str:
     return f"CASE {' '.join(steps) or 'WHEN 1 = 0 THEN 0'} ELSE {elsewhere} END"
 
 
-def _raw_values(engine: Engine, attribute: Attribute, column: str) -> tuple[str, Pairs]:
-    """Return what to compare in each row, and which of its values have which code."""
+def _raw_values(
+    engine: Engine, attribute: Attribute, column: str
+) -> tuple[str, Pairs, dict[str, int]]:
+    """Return what to compare in each row, which of its values have which code, and ``read``."""
     kind, dialect = engine.kinds[attribute.name], engine.dialect
     if kind == "nested":
         raise SourceError(f"attribute {attribute.name!r}: its column does not hold single values")
     known = direct_values(attribute, kind)
     if known is None:
-        return dialect.same_text.format(column), _distinct_values(engine, attribute, column)
+        return dialect.same_text.format(column), *_distinct_values(engine, attribute, column)
     if kind == "float":
         column = f"CAST({column} AS {dialect.double})"
-    return (dialect.same_text.format(column) if kind == "text" else column), known
+    return (dialect.same_text.format(column) if kind == "text" else column), known, {}
 
 
 def direct_values(attribute: Attribute, kind: str) -> Pairs | None:
@@ -205,12 +215,21 @@ def _as_float(value: object) -> float | None:
         return None
 
 
-def _distinct_values(engine: Engine, attribute: Attribute, column: str) -> Pairs:
-    """Read the values that occur and judge each as the encoding in memory does."""
+def _distinct_values(
+    engine: Engine, attribute: Attribute, column: str
+) -> tuple[Pairs, dict[str, int]]:
+    """Read the values that occur and judge each as the encoding in memory does.
+
+    A value that comes later would be in no list, so the marks of the rows come along.
+    """
     key = engine.dialect.same_text.format(column)
+    marks = {f"mark{i}": sql for i, sql in enumerate(marks_of(engine, attribute.name))}
+    marked = "".join(f", {sql} AS {name}" for name, sql in marks.items())
+    summed = "".join(f", SUM({name}) AS {name}" for name in marks)
     # Of texts that are equal, any of the values will do.
     query = (
-        f"SELECT raw, MIN(cell) AS cell FROM (SELECT {key} AS raw, {column} AS cell "
+        f"SELECT raw, MIN(cell) AS cell{summed} "
+        f"FROM (SELECT {key} AS raw, {column} AS cell{marked} "
         f"FROM {engine.source} s WHERE {column} IS NOT NULL) t GROUP BY raw "
         f"LIMIT {DISTINCT_LIMIT + 1}"
     )
@@ -225,7 +244,11 @@ def _distinct_values(engine: Engine, attribute: Attribute, column: str) -> Pairs
     raw = found.column("raw").to_pylist()
     cells = found.column("cell").to_pylist()
     judged = [(text, find_code(attribute, cell)) for text, cell in zip(raw, cells, strict=True)]
-    return [(text, code) for text, code in judged if code >= 0]
+    totals = {
+        f"CASE WHEN {column} IS NULL THEN 0 ELSE {sql} END": sum(map(int, found[name].to_pylist()))
+        for name, sql in marks.items()
+    }
+    return [(text, code) for text, code in judged if code >= 0], totals
 
 
 def _metric(engine: Engine, metric: Metric) -> tuple[str, str]:

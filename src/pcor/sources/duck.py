@@ -1,7 +1,8 @@
 """DuckDB: files larger than memory, many files, Arrow datasets, and the user's own relations.
 
 Private: the rows. Files are read by a connection of our own, in memory, that may spill into a
-private folder (``spilling``); a relation is asked through the connection it came from.
+private folder (``spilling``); a relation is asked through the connection it came from. Files and
+relations may change between two questions, so rows are marked.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import secrets
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
@@ -46,7 +48,7 @@ class DuckEngine:
     def __init__(self, source: str, connection: Any = None, relation: Any = None) -> None:
         import duckdb
 
-        self._lock = threading.Lock()
+        self._lock, self._salt = threading.Lock(), secrets.randbits(64)
         self.version = str(duckdb.__version__)
         self.source = source
         self.numbered: str | None = (
@@ -56,6 +58,13 @@ class DuckEngine:
         with asking("duckdb"):
             schema = self.run(f"SELECT * FROM {source} LIMIT 0").schema
         self.kinds: Mapping[str, str] = {field.name: kind_of(field.type) for field in schema}
+
+    def marks(self, column: str) -> tuple[str, ...]:
+        """Write the marks of a column: two parts of a hash that nobody can foresee."""
+        salt = f"CAST({self._salt} AS UBIGINT)"
+        mixed = f"hash(xor(hash(s.{self.dialect.column(column)}), {salt}))"
+        low = (1 << 30) - 1
+        return f"CAST({mixed} & {low} AS BIGINT)", f"CAST(({mixed} >> 30) & {low} AS BIGINT)"
 
     def run(self, query: str) -> pa.Table:
         """Return the answer to a query."""

@@ -13,13 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pcor.errors import DomainError, MetricError, SourceError
+from pcor.errors import DomainError, MetricError, SourceError, TooLarge
 from pcor.ids import matching
 from pcor.schema import Attribute, Metric, Schema, find_code
 
 # Beyond this, squares and ranges of float64 overflow; no real metric is near it.
 LARGEST_METRIC = 1e100
 
+# Counts of rows, multiplied as scores are, then stay within whole numbers of 64 bits.
+MOST_ROWS = 2**31 - 1
 
 # Cells are numbered by a table of all combinations while it has at most this many entries.
 _MOST_COMBINATIONS = 1 << 24
@@ -60,6 +62,7 @@ def encode(columns: pa.Table, schema: Schema) -> Rows:
         codes_of.append(codes)
     if not keep.any():
         raise nothing_fits()
+    check_rows(int(np.count_nonzero(keep)))
     member = np.empty(count, dtype=np.int64)  # one row of each cell; any will do
     member[cell] = np.arange(len(cell))
     cells = np.column_stack([codes[member] for codes in codes_of]).astype(np.int64)
@@ -223,6 +226,15 @@ def check_outside(attribute: Attribute, *, fits: bool) -> None:
         f"column {attribute.name!r} has a value outside its declared domain (or none at all): "
         f"{ways}; `pcor schema check` shows the owner what does not fit"
     )
+
+
+def check_rows(count: int) -> None:
+    """Refuse more rows than the arithmetic of scores has room for; once, when a table is made."""
+    if count > MOST_ROWS:
+        raise TooLarge(
+            f"more than {MOST_ROWS:,} rows fit the schema, too many for exact scores; leave out "
+            "rows that no context is about, such as those of other years"
+        )
 
 
 def nothing_fits() -> SourceError:

@@ -23,6 +23,11 @@ KINDS = ("text", "boolean", "integer", "float", "decimal", "other", "nested")
 class Engine(Protocol):
     """Rows that stay where they are.
 
+    All answers of an engine must come from one state of the rows. One that cannot promise this has
+    ``marks(column)`` besides: whole numbers from 0 to 2^30, as SQL, that stand for what row ``s``
+    holds in a column. Every answer then brings the sums of the marks of the rows that it was
+    computed from, and one that was computed from other rows is refused.
+
     Attributes:
         dialect: how to write SQL for it.
         version: of the engine, for certificates.
@@ -41,6 +46,20 @@ class Engine(Protocol):
     def run(self, query: str) -> pa.Table:
         """Return the answer to a query."""
         ...
+
+
+def marks_of(engine: Engine, column: str) -> tuple[str, ...]:
+    """Return the marks of a column; none where all answers come from one state of the rows."""
+    marks = getattr(engine, "marks", None)
+    return () if marks is None else tuple(marks(column))
+
+
+def rows_changed() -> SourceError:
+    """Say that an answer was computed from other rows than the table was made of."""
+    return SourceError(
+        "the rows changed since the table was made, so nothing was released; make the table anew, "
+        "from rows that stay as they are meanwhile, such as a copy or a version"
+    )
 
 
 def kind_of(arrow: Any) -> str:

@@ -6,12 +6,14 @@ and show from where to where to read: in the tails, where outliers are, a layer 
 Where it holds many, rows are counted again by their distance from the record's metric, and where
 they crowd together far away from it, by their distance from the nearest of the crowd. So a crowd
 costs one more pass and no more rows. A pile of equal values is one pair, however high; a cell that
-holds most of the rows is counted like any other, on each partition first.
+holds most of the rows is counted like any other, on each partition first. Where the engine marks
+its rows, a record of nobody's takes in all rows of every cell for the sums of their marks, in the
+same pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pcor.sources.questions import Floats, Integers, Pairs, Questions, column, select
+from pcor.sources.questions import Floats, Integers, Pairs, Questions, column, named, select
 
 # Up to so many rows of a cell on one side of a metric may be read.
 _FEW = 512
@@ -27,7 +29,11 @@ _FEW = 512
 # No metric is as far out as this (encoding.LARGEST_METRIC), so nothing lies beyond it.
 _NOWHERE = 1e300
 
+# Nobody's record; it stands for all rows.
+_NOBODY = -1
+
 _Sides = NDArray[np.bool_]
+Check = Callable[[pa.Table], None]
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,7 +115,12 @@ class Step:
 
 
 def nearest_by_layers(
-    questions: Questions, codes: Integers, layers: Layers, values: Floats, wanted: int
+    questions: Questions,
+    codes: Integers,
+    layers: Layers,
+    values: Floats,
+    wanted: int,
+    check: Check,
 ) -> list[Pairs]:
     """Return, for each metric, the nearest rows of each cell on each side; all in common passes.
 
@@ -119,14 +130,15 @@ def nearest_by_layers(
         layers: of the cells.
         values: the metrics.
         wanted: how many rows on each side, where there are as many.
+        check: refuses lines with the marks of other rows.
     """
     looked = [layers.bounds(value, wanted, len(codes)) for value in values.tolist()]
     bounds = np.stack([ends for ends, _ in looked], axis=1)
     crowded = np.stack([sizes for _, sizes in looked], axis=1) > _FEW
     step = _first_step(layers, values, crowded)
     while step is not None:
-        step = _next_step(bounds, _distances(questions, codes, step, wanted))
-    return _within(questions, codes, bounds)
+        step = _next_step(bounds, _distances(questions, codes, step, wanted, check))
+    return _within(questions, codes, bounds, check)
 
 
 def _first_step(layers: Layers, values: Floats, crowded: _Sides) -> Step | None:
@@ -166,19 +178,21 @@ def _next_step(bounds: Floats, layers: dict[str, NDArray[Any]]) -> Step | None:
 
 
 def _distances(
-    questions: Questions, codes: Integers, step: Step, wanted: int
+    questions: Questions, codes: Integers, step: Step, wanted: int, check: Check
 ) -> dict[str, NDArray[Any]]:
     """Return, for each record, cell and side, the layer of distance that holds the wanted row.
 
     A side with fewer rows than wanted has none.
     """
     listed = (step.records, *step.anchors, *step.have)
-    anchors = _list(questions, codes, "anchors", ("r", "a0", "a1", "h0", "h1"), listed, step.cells)
+    names = ("r", "a0", "a1", "h0", "h1")
+    everybody = (_NOBODY, _NOWHERE, _NOWHERE, 0, 0)  # all rows are below, in one layer
+    anchors = _list(questions, codes, "anchors", names, listed, step.cells, everybody)
     cells = ", ".join(questions.names)
     rows = [
         "a.r AS r",
         *(f"coded.{name} AS {name}" for name in questions.names),
-        "coded.x AS x",
+        *(f"coded.{name} AS {name}" for name in ("x", *questions.marks)),
         "CASE WHEN coded.x <= a.a0 THEN 0 ELSE 1 END AS side",
         "CASE WHEN coded.x <= a.a0 THEN a.h0 ELSE a.h1 END AS have",
         "CASE WHEN coded.x <= a.a0 THEN a.a0 - coded.x ELSE coded.x - a.a1 END AS d",
@@ -188,46 +202,68 @@ def _distances(
     up_to = f"SUM(n) OVER (PARTITION BY r, {cells}, side ORDER BY layer) AS upto"
     joined = f"coded JOIN anchors a ON {_same_cell(questions, 'a')}"
     found = questions.ask(
-        f"SELECT * FROM summed WHERE have + upto >= {wanted} AND have + upto - n < {wanted}",
+        f"SELECT * FROM summed WHERE r = {_NOBODY} "
+        f"OR (have + upto >= {wanted} AND have + upto - n < {wanted})",
         anchors,
         *questions.coded(),
         select("apart", rows, f"{joined} WHERE coded.x <= a.a0 OR coded.x >= a.a1"),
-        select("layered", [by, "x", layer], "apart"),
+        select("layered", [by, "x", *questions.marks, layer], "apart"),
         select(
             "counted",
-            [by, "layer", "COUNT(*) AS n", "MIN(x) AS lowest", "MAX(x) AS highest"],
+            [
+                *[by, "layer", "COUNT(*) AS n", "MIN(x) AS lowest", "MAX(x) AS highest"],
+                *named(questions.mark_sums.values(), questions.marks),
+            ],
             f"layered GROUP BY {by}, layer",
         ),
-        select("summed", [by, "n", "lowest", "highest", up_to], "counted"),
+        select("summed", [by, "n", "lowest", "highest", *questions.marks, up_to], "counted"),
     )
+    found = _checked(questions, found, check)
     layers = {name: column(found, name, np.int64) for name in ("r", "side", "n", "have", "upto")}
     layers |= {name: column(found, name, np.float64) for name in ("lowest", "highest")}
     return layers | {"cell": questions.cell_numbers(found, codes).astype(np.int64)}
 
 
-def _within(questions: Questions, codes: Integers, bounds: Floats) -> list[Pairs]:
-    """Return the pairs of each record between its bounds in each cell."""
+def _within(questions: Questions, codes: Integers, bounds: Floats, check: Check) -> list[Pairs]:
+    """Return the pairs of each record between its bounds in each cell: so many rows at most."""
     record, cell = np.divmod(np.arange(bounds[0].size), len(codes))
     listed = (record, *bounds.reshape(2, -1))
     by = ["r", *questions.names, "x"]
-    rows = ["b.r AS r", *(f"coded.{name} AS {name}" for name in (*questions.names, "x"))]
+    rows = [
+        "b.r AS r",
+        *(f"coded.{name} AS {name}" for name in (*questions.names, *questions.marks)),
+        f"CASE WHEN b.r = {_NOBODY} THEN 0 ELSE coded.x END AS x",
+    ]
     joined = f"coded JOIN bounds b ON {_same_cell(questions, 'b')}"
-    # First what needs no join: most rows are far from all of it.
-    ends = questions.literal(bounds[0].min()), questions.literal(bounds[1].max())
-    far_off = f"coded.x >= {ends[0]} AND coded.x <= {ends[1]} AND"
+    near = "coded.x >= b.low AND coded.x <= b.high"
+    if not questions.marks:
+        # First what needs no join: most rows are far from all of it.
+        ends = questions.literal(bounds[0].min()), questions.literal(bounds[1].max())
+        near = f"coded.x >= {ends[0]} AND coded.x <= {ends[1]} AND {near}"
+    asked = {"n": "COUNT(*)"} | questions.mark_sums
+    everybody = (_NOBODY, -_NOWHERE, _NOWHERE)
     found = questions.ask(
-        f"SELECT {', '.join(by)}, COUNT(*) AS n FROM close GROUP BY {', '.join(by)} "
-        f"LIMIT {questions.limit + 1}",
-        _list(questions, codes, "bounds", ("r", "low", "high"), listed, cell),
+        f"SELECT {', '.join([*by, *named(asked.values(), asked)])} FROM close "
+        f"GROUP BY {', '.join(by)}",
+        _list(questions, codes, "bounds", ("r", "low", "high"), listed, cell, everybody),
         *questions.coded(),
-        select("close", rows, f"{joined} WHERE {far_off} coded.x >= b.low AND coded.x <= b.high"),
+        select("close", rows, f"{joined} WHERE {near}"),
     )
-    questions.check_size(found)
+    found = _checked(questions, found, check)
     of_record = column(found, "r", np.int64)
     return [
         _pairs(questions, codes, found.filter(pa.array(of_record == record)))
         for record in range(bounds.shape[1])
     ]
+
+
+def _checked(questions: Questions, found: pa.Table, check: Check) -> pa.Table:
+    """Check the lines that stand for all rows, and return the others."""
+    if not questions.marks:
+        return found
+    of_nobody = column(found, "r", np.int64) == _NOBODY
+    check(found.filter(pa.array(of_nobody)))
+    return found.filter(pa.array(~of_nobody))
 
 
 def _pairs(questions: Questions, codes: Integers, found: pa.Table) -> Pairs:
@@ -244,10 +280,16 @@ def _list(
     columns: Sequence[str],
     content: Sequence[NDArray[Any]],
     cells: Integers,
+    everybody: tuple[float, ...],
 ) -> str:
-    """Write a list of cells with something about each, for WITH."""
+    """Write a list of cells with something about each, for WITH.
+
+    Where rows are marked, also every cell with ``everybody``.
+    """
     parts = (part.tolist() for part in (*content, codes[cells]))
     rows = [(*row, *code) for *row, code in zip(*parts, strict=True)]
+    if questions.marks:
+        rows += [(*everybody, *code) for code in codes.tolist()]
     return questions.engine.dialect.values(name, (*columns, *questions.names), rows)
 
 

@@ -4,6 +4,12 @@ Private: every answer. What comes back is bounded by the number of cells (rows t
 grouped by their attribute values) and by a public limit on (cell, value) pairs, not by the rows.
 Encoding, grouping and counting happen in the engine; the same questions to any engine, or to the
 rows in memory, have the same answers.
+
+All answers are about one state of the rows: the one that the cells were counted in. An engine
+promises it, or marks its rows (``engine.Engine``): then each answer also says, cell by cell, the
+sum of the marks of the very rows that it was computed from, and it is refused unless these sums
+are those of the cells. So a change cannot slip in between two answers, nor come and go between two
+checks. Rows that are not in the answer are not in the sums either, and matter to nobody.
 """
 
 from __future__ import annotations
@@ -11,22 +17,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pcor.errors import SourceError
+from pcor.errors import SourceError, TooLarge
 from pcor.schema import Schema
 from pcor.sources.encoding import (
     LARGEST_METRIC,
     check_metric,
     check_outside,
+    check_rows,
     not_numbers,
     nothing_fits,
 )
-from pcor.sources.engine import Engine
+from pcor.sources.engine import Engine, rows_changed
 from pcor.sources.nearest import Layers, nearest_by_layers
 from pcor.sources.questions import (
     PAIRS_LIMIT,
@@ -35,6 +43,8 @@ from pcor.sources.questions import (
     Pairs,
     Questions,
     column,
+    named,
+    select,
 )
 
 # The centre of sums is the mean of so many rows. Any centre gives the same verdicts: a detector
@@ -57,6 +67,7 @@ class Cells:
         lowest: the least metric.
         highest: the largest.
         centre: what sums are measured from.
+        marks: the sums of the marks of their rows, shape (marks, cells).
     """
 
     codes: Integers
@@ -66,6 +77,12 @@ class Cells:
     lowest: Floats
     highest: Floats
     centre: float
+    marks: Integers
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return int(self.counts.sum())
 
 
 class Found(NamedTuple):
@@ -102,6 +119,31 @@ class Pushdown:
         """How many bytes of answers came back so far."""
         return self._questions.bytes_returned
 
+    @property
+    def may_change(self) -> bool:
+        """Whether the rows may change between two answers, which is then noticed."""
+        return bool(self._questions.marks)
+
+    @cached_property
+    def fits(self) -> bool:
+        """Whether all pairs together are within the limit.
+
+        It is a question about the table, asked once: what any one record needs of the pairs, and
+        so any one row of it, decides nothing.
+        """
+        limit = self._questions.limit
+        return self.cells.rows <= limit or self._questions.how_many_groups(["x"]) <= limit
+
+    def check_fits(self) -> None:
+        """Refuse to read pairs of a table that has too many."""
+        if not self.fits:
+            raise TooLarge(
+                f"the table has more than {self._questions.limit:,} distinct values of cells, so "
+                "nothing that looks at all values can be asked of it, whatever the record; raise "
+                "pairs= (--pairs) if the memory allows about 30 bytes for each, or take a detector "
+                "that looks at fewer: lof, tail, neighbourhood, rare_bin"
+            )
+
     def find(self, condition: str) -> list[Found]:
         """Return up to two of the rows that meet a condition on the source and fit the schema."""
         return self._found(self._questions.coded(self._key, where=condition))
@@ -122,10 +164,16 @@ class Pushdown:
         ]
 
     def pairs(self, low: float = -math.inf, high: float = math.inf) -> Pairs:
-        """Return all pairs whose metric is in a closed range, or refuse if they are too many."""
-        inside = self._questions.between(low, high)
-        found = self._questions.grouped({"n": "COUNT(*)"}, inside, also=["x"])
-        self._questions.check_size(found)
+        """Return all pairs whose metric is in a closed range, or refuse if the table has too many.
+
+        Where the rows may change, all pairs: the marks are of whole cells.
+        """
+        self.check_fits()
+        inside = "" if self.may_change else self._questions.between(low, high)
+        found = self._questions.grouped(
+            {"n": "COUNT(*)"} | self._questions.mark_sums, inside, also=["x"]
+        )
+        self._check_state(found)
         values = column(found, "x", np.float64)
         order = np.argsort(values, kind="stable")
         counts = column(found, "n", np.int64)
@@ -138,7 +186,12 @@ class Pushdown:
         """
         if self._layers is not None:
             return nearest_by_layers(
-                self._questions, self.cells.codes, self._layers, np.array(values), wanted
+                self._questions,
+                self.cells.codes,
+                self._layers,
+                np.array(values),
+                wanted,
+                self._check_state,
             )
         found: list[Pairs] = []
         for first in range(0, len(values), _RECORDS_AT_ONCE):
@@ -152,7 +205,8 @@ class Pushdown:
             for place, value in enumerate(values)
             for side, aggregate in enumerate(self.engine.dialect.nearest or ())
         }
-        found = self._questions.grouped(sides)
+        found = self._questions.grouped(sides | self._questions.mark_sums)
+        self._check_state(found)
         cells = self._cell_numbers(found)
         return [
             _joined([_unlisted(cells, found.column(f"side{place}_{side}")) for side in range(2)])
@@ -189,12 +243,13 @@ class Pushdown:
         Args:
             codes: for each attribute, the places in its domain that count.
         """
+        self.check_fits()
         where = self._questions.where(self._questions.covered(codes))
+        asked = {"n": "COUNT(*)"} | self._questions.mark_sums
         found = self._questions.ask(
-            f"SELECT x, COUNT(*) AS n FROM coded {where} GROUP BY x "
-            f"LIMIT {self._questions.limit + 1}"
+            f"SELECT x, {', '.join(named(asked.values(), asked))} FROM coded {where} GROUP BY x"
         )
-        self._questions.check_size(found)
+        self._check_covered(found, codes)
         values, counts = column(found, "x", np.float64), column(found, "n", np.int64)
         order = np.argsort(values)
         return values[order], counts[order]
@@ -209,15 +264,25 @@ class Pushdown:
         key = "s.pcor_row" if self.schema.id is None else self._key
         listed = self.engine.dialect.values("wanted", ("v",), [(float(v),) for v in values])
         where = self._questions.where(self._questions.covered(codes))
+        # All others are one line, without a key: their marks count too.
+        is_wanted = "CASE WHEN w.v IS NULL THEN 0 ELSE 1 END"
+        columns = [
+            f"{is_wanted} AS wanted",
+            f"CASE WHEN {is_wanted} = 1 THEN coded.k END AS k",
+            *(f"coded.{name} AS {name}" for name in self._questions.marks),
+        ]
+        asked = {"n": "COUNT(*)"} | self._questions.mark_sums
         found = self._questions.ask(
-            f"SELECT coded.k AS k FROM coded JOIN wanted w ON coded.x = w.v {where} "
-            f"LIMIT {self._questions.limit + 1}",
+            f"SELECT wanted, k, {', '.join(named(asked.values(), asked))} FROM keyed "
+            f"GROUP BY wanted, k LIMIT {self._questions.limit + 1}",
             listed,
             *self._questions.coded(key, source=source),
+            select("keyed", columns, f"coded LEFT JOIN wanted w ON coded.x = w.v {where}"),
         )
         self._questions.check_size(found, "rows")
-        keys: list[Any] = found.column("k").to_pylist()
-        return keys
+        self._check_covered(found, codes)
+        lines = zip(*(found.column(name).to_pylist() for name in ("wanted", "k", "n")), strict=True)
+        return [key for wanted, key, count in lines if wanted for _ in range(count)]
 
     def _checked_cells(self) -> Cells:
         """Group all rows, refuse what the schema refuses, and return the cells that are left."""
@@ -234,12 +299,21 @@ class Pushdown:
         kept = np.flatnonzero((present > 0) & ~np.isnan(codes).any(axis=1))
         if len(kept) == 0:
             raise nothing_fits()
+        check_rows(int(present[kept].sum()))
+        marks = [column(found, name, np.int64)[kept] for name in self._questions.marks]
         cells, place = np.unique(codes[kept].astype(np.int64), axis=0, return_inverse=True)
         lines = (present[kept], *(number[kept] for number in numbers))
-        return self._merged(cells, place.reshape(-1), lines, centre)
+        place = place.reshape(-1)
+        summed = _by_place(marks, place, len(cells))
+        return self._merged(cells, place, lines, centre, summed)
 
     def _merged(
-        self, codes: Integers, place: Integers, lines: tuple[NDArray[Any], ...], centre: float
+        self,
+        codes: Integers,
+        place: Integers,
+        lines: tuple[NDArray[Any], ...],
+        centre: float,
+        marks: Integers,
     ) -> Cells:
         """Add up the lines of each cell: its layers, and values that are written differently."""
         counts, sums, squares, lowest, highest = lines
@@ -252,7 +326,7 @@ class Pushdown:
             np.bincount(place, line, len(codes)).astype(np.float64)
             for line in (counts, sums, squares)
         )
-        return Cells(codes, rows.astype(np.int64), total, square, low, high, centre)
+        return Cells(codes, rows.astype(np.int64), total, square, low, high, centre, marks)
 
     def _all_groups(self, centre: float, scale: float) -> pa.Table:
         """Group all rows, those that do not fit included."""
@@ -274,12 +348,22 @@ class Pushdown:
         if self.engine.dialect.nearest is None:
             also = ["layer"]
             flags.append(f"{self._layer(centre, scale)} AS layer")
-        sums = {name: f"SUM({name})" for name in wrong}
+        read = {f"read{place}": sql for place, sql in enumerate(self._questions.coding.read)}
+        flags += named(read.values(), read)
+        sums = {name: f"SUM({name})" for name in [*wrong, *read]}
+        # Rows without a metric are dropped from now on, if they are not refused.
+        sums |= {
+            name: f"SUM(CASE WHEN x IS NULL THEN 0 ELSE {name} END)"
+            for name in self._questions.marks
+        }
         found = self._questions.grouped(asked | sums, also=also, flags=flags, unfit=True)
         self._questions.check_size(found, "cells, combinations of attribute values that occur")
         for name, bad in zip(unreadable, wrong, strict=True):
             if column(found, bad, np.int64).any():
                 raise not_numbers(self.schema, name)
+        for name, sql in read.items():
+            if int(column(found, name, np.int64).sum()) != self._questions.coding.read[sql]:
+                raise rows_changed()
         return found
 
     def _layer(self, centre: float, scale: float) -> str:
@@ -306,12 +390,32 @@ class Pushdown:
 
     def _by_cell(self, aggregates: dict[str, str], condition: str) -> Floats:
         """Return aggregates over the rows that meet a condition: shape (aggregates, cells)."""
-        found = self._questions.grouped(aggregates, condition)
+        if self.may_change:  # the marks are of whole cells
+            condition = ""
+        found = self._questions.grouped(aggregates | self._questions.mark_sums, condition)
+        self._check_state(found)
         out = np.zeros((len(aggregates), len(self.cells.counts)))
         cells = self._cell_numbers(found)
         for row, name in zip(out, aggregates, strict=True):
             np.add.at(row, cells, column(found, name, np.float64))
         return out
+
+    def _check_state(self, found: pa.Table) -> None:
+        """Refuse an answer by cells that was not computed from the rows of the cells."""
+        if self.may_change:
+            marks = [column(found, name, np.int64) for name in self._questions.marks]
+            summed = _by_place(marks, self._cell_numbers(found), len(self.cells.counts))
+            if not np.array_equal(summed, self.cells.marks):
+                raise rows_changed()
+
+    def _check_covered(self, found: pa.Table, codes: Sequence[Integers]) -> None:
+        """The same of an answer about all cells with some of the codes together."""
+        pairs = zip(self.cells.codes.T, codes, strict=True)
+        covered = np.all([np.isin(own, allowed) for own, allowed in pairs], axis=0)
+        expected = self.cells.marks[:, covered].sum(axis=1)
+        marks = [int(column(found, name, np.int64).sum()) for name in self._questions.marks]
+        if marks != expected.tolist():
+            raise rows_changed()
 
     def _counted(self, low: float, high: float) -> str:
         inside = self._questions.between(low, high) or "1 = 1"
@@ -328,6 +432,14 @@ class Pushdown:
         return (
             "NULL" if self.schema.id is None else f"s.{self.engine.dialect.column(self.schema.id)}"
         )
+
+
+def _by_place(lines: Sequence[Integers], place: NDArray[Any], size: int) -> Integers:
+    """Add up whole numbers by place, exactly: shape (kinds, size)."""
+    out = np.zeros((len(lines), size), dtype=np.int64)
+    for row, line in zip(out, lines, strict=True):
+        np.add.at(row, place, line)
+    return out
 
 
 def no_order(engine: str) -> str:

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pcor.errors import SourceError, TooLarge
+from pcor.errors import TooLarge
 from pcor.schema import Schema
 from pcor.sources.coding import coding
-from pcor.sources.engine import Engine, asking
+from pcor.sources.engine import Engine, asking, marks_of, rows_changed
 
 # How many cells, or (cell, value) pairs, may come back when nobody says otherwise; public. A pair
 # takes about 30 bytes.
@@ -39,7 +39,7 @@ class Questions:
     """How to ask one engine about its rows under one schema.
 
     In every query ``coded`` are the encoded rows, with a code for each attribute (``names``) and
-    the metric as ``x``.
+    the metric as ``x``; where the engine marks rows, also with the marks of the metric (``marks``).
 
     Args:
         engine: where the rows are.
@@ -51,7 +51,14 @@ class Questions:
         self.engine, self.schema, self.limit = engine, schema, limit
         self.coding = coding(engine, schema)
         self.names = [f"c{place}" for place in range(len(schema.attributes))]
+        self._marks = marks_of(engine, schema.metric.column)
+        self.marks = [f"mark{place}" for place in range(len(self._marks))]
         self.bytes_returned = 0
+
+    @property
+    def mark_sums(self) -> dict[str, str]:
+        """The aggregates by which an answer shows which rows it was computed from."""
+        return {name: f"SUM({name})" for name in self.marks}
 
     def ask(self, query: str, *tables: str) -> pa.Table:
         """Return the answer to a query over the given tables, by default ``coded`` alone."""
@@ -72,6 +79,7 @@ class Questions:
         columns = [
             *named(self.coding.codes(keys), self.names),
             f"{self.coding.metric} AS x",
+            *named(self._marks, self.marks),
             *([f"{key} AS k"] if key else []),
         ]
         condition = f" WHERE {where}" if where else ""
@@ -99,9 +107,35 @@ class Questions:
             flags: more columns of the rows.
             unfit: whether rows that do not fit the schema count, too.
         """
+        tables, codes, joins = self._groups(aggregates, condition, also, flags, unfit)
+        rest = [f"g.{name} AS {name}" for name in [*also, *aggregates]]
+        return self.ask(
+            f"SELECT {', '.join([*named(codes, self.names), *rest])} FROM grouped g {joins}",
+            *tables,
+        )
+
+    def how_many_groups(self, also: Sequence[str]) -> int:
+        """Return how many lines ``grouped`` would have, up to the limit and one."""
+        tables, _, _ = self._groups({}, "", also, (), unfit=False)
+        return int(self.ask("SELECT COUNT(*) AS n FROM grouped", *tables).column("n")[0].as_py())
+
+    def _groups(
+        self,
+        aggregates: Mapping[str, str],
+        condition: str,
+        also: Sequence[str],
+        flags: Sequence[str],
+        unfit: bool,
+    ) -> tuple[list[str], list[str], str]:
+        """Write the tables up to ``grouped``, and how its lines are encoded: codes and joins."""
         keys = self.coding.keys
         by = [key if is_late else code for key, code, is_late in self._zipped(keys)]
-        columns = [*named(by, self.names), f"{self.coding.metric} AS x", *flags]
+        columns = [
+            *named(by, self.names),
+            f"{self.coding.metric} AS x",
+            *named(self._marks, self.marks),
+            *flags,
+        ]
         rows = f"{self.engine.source} s {self.coding.joins(keys, late=False)}"
         group = ", ".join([*self.names, *also])
         where = "" if unfit else self.where(condition)
@@ -109,14 +143,12 @@ class Questions:
         groups = f"coded {where} GROUP BY {group} LIMIT {self.limit + 1}"
         there = [f"g.{name}" for name in self.names]
         codes = [code if is_late else key for key, code, is_late in self._zipped(there)]
-        rest = [f"g.{name} AS {name}" for name in [*also, *aggregates]]
-        return self.ask(
-            f"SELECT {', '.join([*named(codes, self.names), *rest])} "
-            f"FROM grouped g {self.coding.joins(there, late=True)}",
+        tables = [
             *self.coding.lists,
             select("coded", columns, rows),
             select("grouped", selected, groups),
-        )
+        ]
+        return tables, codes, self.coding.joins(there, late=True)
 
     def _zipped(self, keys: Sequence[str]) -> list[tuple[str, str, bool]]:
         return list(zip(keys, self.coding.codes(keys), self.coding.late, strict=True))
@@ -170,7 +202,7 @@ class Questions:
         places = np.searchsorted(known, asked, sorter=order)
         cell: NDArray[np.int32] = order[np.minimum(places, len(cells) - 1)].astype(np.int32)
         if not (known[cell] == asked).all():
-            raise SourceError("the rows changed while they were read; nothing was released")
+            raise rows_changed()
         return cell
 
     def _numbers(self, codes: Integers) -> Integers:

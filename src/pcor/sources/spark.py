@@ -2,7 +2,8 @@
 
 Private: the rows, which stay on the executors; what comes to the driver is as small as from any
 other engine. Everything is Spark SQL: no Python runs on the executors. Aggregates are formed on
-each partition before anything is exchanged, so a cell that holds most rows is no hot spot.
+each partition before anything is exchanged, so a cell that holds most rows is no hot spot. Rows may
+change between two questions, so they are marked.
 """
 
 from __future__ import annotations
@@ -47,11 +48,17 @@ class SparkEngine:
         self._frame, self._session = frame, frame.sparkSession
         # No text of the user's can be mistaken for it.
         self.source = f"pcor_{secrets.token_hex(8)}"
+        self._salt = secrets.randbits(63)
         with asking("spark"):
             self.version = str(self._session.version)
             self.kinds: Mapping[str, str] = {
                 name: _KINDS.get(re.split(r"\W", kind)[0], "other") for name, kind in frame.dtypes
             }
+
+    def marks(self, column: str) -> tuple[str, ...]:
+        """Write the marks of a column: two parts of a hash that nobody can foresee."""
+        mixed = f"xxhash64({self._salt}L, s.{self.dialect.column(column)})"
+        return f"({mixed} & {(1 << 30) - 1}L)", f"shiftrightunsigned({mixed}, 34)"
 
     def run(self, query: str) -> pa.Table:
         """Return the answer to a query."""
