@@ -461,12 +461,57 @@ def test_a_file_of_another_run_is_refused_and_kept(
     assert out.read_bytes() == before
 
 
-@pytest.mark.parametrize("content", ["{}\n", "[1]\n", "record,bits\n", '{"format": "x"}\n'])
+DEEP = "[" * 100_000
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["{}\n", "[1]\n", "record,bits\n", '{"format": "x"}\n', f"{DEEP}\n"],
+    ids=lambda content: content[:12].strip(),
+)
 def test_a_file_of_something_else_is_refused_and_kept(out: Path, content: str) -> None:
     out.write_text(content)
     with pytest.raises(WriteError, match="not a results file"):
         many(out=out)
     assert out.read_text() == content
+
+
+def test_a_forged_line_is_not_believed_where_a_ledger_knows_better(
+    out: Path, ledger: Ledger
+) -> None:
+    first = many(ledger=ledger, out=out)
+    left, true = ledger.left(DATASET), out.read_bytes()
+    bits = first.releases[0].context.bits
+    forged = true.replace(bits.encode(), b"1" * len(bits), 1)
+    assert forged != true
+    out.write_bytes(forged)
+    with pytest.raises(WriteError, match=r"another answer for record 17 than the ledger.*is kept"):
+        many(ledger=ledger, out=out)
+    assert out.read_bytes() == forged
+    assert ledger.left(DATASET) == left
+    again = many(ledger=ledger, out=out.with_name("again.jsonl"))
+    assert [one.to_dict() for one in again.releases] == [one.to_dict() for one in first.releases]
+    assert ledger.left(DATASET) == left
+
+
+def test_a_line_that_the_ledger_has_not_answered_is_refused_before_any_charge(
+    out: Path, ledger: Ledger, tmp_path: Path
+) -> None:
+    other = Ledger(tmp_path / "other.db")
+    other.set_budget(DATASET, 100)
+    many(SOME[:2], ledger=other, out=out)
+    with pytest.raises(WriteError, match="the ledger restored from a copy"):
+        many(SOME, ledger=ledger, out=out)
+    assert ledger.left(DATASET) == 100
+
+
+@pytest.mark.parametrize("answer", ["{}", "[]", '{"format": "pcor-release/1"}', "7"])
+def test_a_line_with_no_answer_in_it_is_refused_in_a_sentence(out: Path, answer: str) -> None:
+    many([OUTLIER], out=out)
+    line = json.loads(out.read_text())
+    out.write_text(json.dumps(line | {"answer": json.loads(answer)}) + "\n")
+    (found,) = many([OUTLIER], out=out).outcomes
+    assert isinstance(found, ParameterError)
 
 
 def test_two_runs_cannot_write_one_file(out: Path) -> None:

@@ -527,3 +527,8 @@ def test_tabs_line_breaks_and_letters_of_any_script_are_fine() -> None:
     Schema(
         metric="Pay\n(USD)", attributes={"a\tb": ["S\u00e3o Paulo", "\u6771\u4eac", "\U0001f642"]}
     )
+
+
+def test_a_schema_file_of_brackets_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match="nested too deeply"):
+        Schema.from_file(written(tmp_path, "x = " + "[" * 100_000))

@@ -94,6 +94,22 @@ class Release:
             raise ParameterError("the certificate was not made by this plan")
         context = Context.from_bits(plan.schema, certificate["bits"])
         return cls(certificate["record"], context, plan, certificate["private"], certificate)
+        try:
+            same = (
+                certificate.get("format") == FORMAT
+                and certificate["schema_sha256"] == plan.schema.sha256
+                and certificate["promise"]["epsilon"] == plain(plan.bill.epsilon)
+                and certificate["promise"]["delta"] == plain(plan.bill.delta)
+                and certificate["guarantee"] == plan.guarantee
+            )
+            if same:
+                context = Context.from_bits(plan.schema, certificate["bits"])
+                return cls(
+                    certificate["record"], context, plan, certificate["private"], certificate
+                )
+        except (KeyError, TypeError, AttributeError):
+            raise ParameterError("this is not a whole certificate of pcor") from None
+        raise ParameterError("the certificate was not made by this plan")
 
     @property
     def epsilon(self) -> float:

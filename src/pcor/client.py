@@ -268,7 +268,7 @@ def _written(epsilon: object) -> str:
 def _object(body: bytes) -> dict[str, Any]:
     try:
         found = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise ServiceError("this is not the answer of a pcor service; is the url right?")

@@ -326,7 +326,7 @@ def _check_request(folder: Path, request: dict[str, Any]) -> None:
         return
     try:
         noted = json.loads(note.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         noted = None
     noted = noted if isinstance(noted, dict) else {}
     if other := [key for key in asked if noted.get(key) != asked[key]]:

@@ -297,6 +297,10 @@ class Schema:
                 f"the schema file {str(path)!r} cannot be read: it must be a text file in UTF-8 "
                 "that you may open"
             ) from None
+        except RecursionError:
+            raise SchemaError(
+                f"the schema file {str(path)!r} is nested too deeply to be a schema"
+            ) from None
         except tomllib.TOMLDecodeError as error:
             raise SchemaError(f"the schema file {str(path)!r} is not TOML: {error}") from None
         if REVIEW in text and not draft:

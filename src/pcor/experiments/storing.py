@@ -76,7 +76,7 @@ class Store:
             entry = json.loads(line)
             parts = entry.pop("parts")
             self._parts.setdefault(tuple(entry.values()), {}).update(parts)
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return  # cut short by a crash: measured again
 
 
@@ -125,7 +125,7 @@ def read_summary(path: Path) -> dict[str, Any]:
     """Return a summary that ``write_summary`` wrote."""
     try:
         content = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         content = None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise SourceError(

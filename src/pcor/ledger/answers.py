@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pcor.certificate import Release
-from pcor.errors import PcorError, SourceError, paid_words
+from pcor.errors import ParameterError, PcorError, SourceError, paid_words
 from pcor.planning import Plan
 
 ERROR_FORMAT = "pcor-error/1"
@@ -48,11 +48,14 @@ def write_answer(outcome: Release | PcorError, *, paid: bool = False) -> dict[st
 
 def read_answer(answer: Mapping[str, Any], plan: Plan) -> Release:
     """Return the stored release, or raise the stored error."""
+    if not isinstance(answer, Mapping):
+        raise ParameterError("this is no answer of pcor: neither a certificate nor an error")
     if answer.get("format") != ERROR_FORMAT:
         return Release.from_dict(answer, plan)
     kinds = {kind.kind: kind for kind in _kinds(PcorError)}
-    kind = kinds.get(answer["kind"], PcorError)
-    raise kind.__new__(kind, answer["error"])  # some of them build their message otherwise
+    kind = kinds.get(str(answer.get("kind")), PcorError)
+    # Some of them build their message otherwise.
+    raise kind.__new__(kind, str(answer.get("error")))
 
 
 def _kinds(above: type[PcorError]) -> Iterator[type[PcorError]]:

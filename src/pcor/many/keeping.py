@@ -3,7 +3,8 @@
 Public: everything in it. While a run goes on, each answer is added as a line and the disk is waited
 for. At its end the file is put in the order asked, with a line for each record, in one step. So a
 run that is killed leaves whole lines, but for the last one perhaps, which is cut off: its answer
-was shown to nobody. An answer that stands in the file is never drawn again.
+was shown to nobody. An answer that stands in the file is never drawn again. Where a ledger pays,
+its answers decide, and a file that says anything else is refused; without one the file is believed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pcor.errors import PcorError, WriteError, sendable
-from pcor.ledger import Request
+from pcor.ledger import Ledger, Request
 from pcor.ledger.answers import write_answer
 from pcor.writing import check_target, write_whole
 
@@ -52,6 +53,21 @@ class Kept:
             if found["charged"]:
                 self.answers[found["request"]] = found["answer"]
         os.ftruncate(self._handle, whole)
+
+    def compare(self, ledger: Ledger, requests: Sequence[Request]) -> None:
+        """Refuse a line that the ledger does not say: what is stored there is the answer."""
+        for request in requests:
+            written = self.answers.get(request.fingerprint)
+            if written is None:
+                continue
+            claim = ledger.answered(request)
+            if claim is None or claim.answer != written:
+                raise WriteError(
+                    f"{str(self._path)!r} has another answer for record "
+                    f"{request.to_dict()['record']!r} than the ledger, which decides: the file was "
+                    "edited, or the ledger restored from a copy. The file is kept, and nothing was "
+                    "charged; name another file, and the same call writes the ledger's answers"
+                )
 
     def add(self, request: Request, answer: Answer) -> None:
         """Add an answer, and wait until it is on the disk."""
@@ -150,7 +166,7 @@ def _parsed(line: bytes, path: Path | None) -> dict[str, Any]:
         if found["format"] == FORMAT and found.keys() >= {"charged", "answer", "paid_by"}:
             found["request"] = str(found["request"])
             return dict(found)
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         pass
     raise WriteError(f"{str(path)!r} is not a results file of pcor; it is kept. Name another file")
 

@@ -109,6 +109,8 @@ def release_many(
     try:
         with results_file(out, requests, paid_by) as kept:
             payer = Pocket(budget) if ledger is None else ledger
+            if ledger is not None:
+                kept.compare(ledger, requests)
             run = _Run(table, planned, requests, payer, kept, drawers, draw, progress)
             return run.carry_out()
     finally:
