@@ -31,13 +31,13 @@ class Server:
 
     def __init__(self, programs: Path, folder: Path, user: pwd.struct_passwd | None) -> None:
         self._programs, self._folder, self._user = programs, folder, user
-        self._data = folder / "data"
+        self.data = folder / "data"
         if user is not None:
             os.chown(folder, user.pw_uid, user.pw_gid)
         # Every byte written is still there when the server is stopped; only power cuts differ. The
         # locale is one that every machine has.
         words = ("-A", "trust", "-U", "pcor", "-E", "UTF8", "--no-locale", "-N")
-        self._run("initdb", "-D", str(self._data), *words)
+        self._run("initdb", "-D", str(self.data), *words)
         self.start()
 
     def start(self) -> None:
@@ -48,12 +48,12 @@ class Server:
         )
         log = str(self._folder / "log")
         self._run(
-            "pg_ctl", "-D", str(self._data), "-w", "-t", "300", "-l", log, "-o", options, "start"
+            "pg_ctl", "-D", str(self.data), "-w", "-t", "300", "-l", log, "-o", options, "start"
         )
 
     def stop(self) -> None:
         """Stop the server at once, as if it had crashed."""
-        self._run("pg_ctl", "-D", str(self._data), "-w", "-t", "300", "-m", "immediate", "stop")
+        self._run("pg_ctl", "-D", str(self.data), "-w", "-t", "300", "-m", "immediate", "stop")
 
     def new_database(self) -> str:
         """Return the URL of an empty place: a schema of its own, faster than a database."""

@@ -720,16 +720,6 @@ def test_all_records_share_the_passes_over_rows_that_lie_elsewhere(
     assert found == local
 
 
-def test_what_is_too_much_for_all_together_is_asked_for_one_by_one(tmp_path: Path) -> None:
-    rows = engine_people(200)
-    lazy = pcor.Table(LOCAL["duckdb"](rows, tmp_path), ENGINE_SCHEMA)
-    keys = rows["key"].to_pylist()[:6]
-    refusal = pcor.errors.TooLarge("too many pairs for all of them")
-    with patch.object(LookedUp, "prepare", side_effect=refusal):
-        results = pcor.release_many(lazy, keys, 1, workers=2, **LOOSE)
-    assert results.exit_code == 0
-
-
 def test_no_row_decides_the_order_of_entries_by_a_limit_of_the_engine(
     tmp_path: Path, ledger: Ledger
 ) -> None:

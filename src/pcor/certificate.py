@@ -84,29 +84,17 @@ class Release:
                 "a certificate does not hold its schema: give the plan that it was made by too, "
                 "such as pcor.plan(schema, epsilon), with the options of the release"
             )
-        same = (
-            certificate["schema_sha256"] == plan.schema.sha256
-            and certificate["promise"]["epsilon"] == plain(plan.bill.epsilon)
-            and certificate["promise"]["delta"] == plain(plan.bill.delta)
-            and certificate["guarantee"] == plan.guarantee
-        )
-        if not same:
-            raise ParameterError("the certificate was not made by this plan")
-        context = Context.from_bits(plan.schema, certificate["bits"])
-        return cls(certificate["record"], context, plan, certificate["private"], certificate)
         try:
             same = (
-                certificate.get("format") == FORMAT
-                and certificate["schema_sha256"] == plan.schema.sha256
+                certificate["schema_sha256"] == plan.schema.sha256
                 and certificate["promise"]["epsilon"] == plain(plan.bill.epsilon)
                 and certificate["promise"]["delta"] == plain(plan.bill.delta)
                 and certificate["guarantee"] == plan.guarantee
             )
             if same:
                 context = Context.from_bits(plan.schema, certificate["bits"])
-                return cls(
-                    certificate["record"], context, plan, certificate["private"], certificate
-                )
+                record, private = certificate["record"], certificate["private"]
+                return cls(record, context, plan, private, certificate)
         except (KeyError, TypeError, AttributeError):
             raise ParameterError("this is not a whole certificate of pcor") from None
         raise ParameterError("the certificate was not made by this plan")

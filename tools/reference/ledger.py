@@ -31,7 +31,7 @@ _KINDS = {
     "allotment": "The owner set what one analyst may spend.",
     "charge": "A release was paid for; the draw comes after it.",
     "answer": "What a charge was for: a certificate, or the error that the draw ended in.",
-    "refusal": "The budget could not pay. Nothing was spent.",
+    "refusal": "The budget could not pay. Nothing was spent. One of many also has `refused`.",
 }
 
 _EXPORT = """
@@ -99,7 +99,8 @@ def _amounts() -> str:
 
 
 def _declared() -> list[Any]:
-    return [tables.entries, tables.head, tables.accounts, tables.requests, tables.running]
+    books = [tables.entries, tables.head, tables.accounts, tables.requests]
+    return [*books, tables.refusals, tables.running]
 
 
 def _table(one: Any) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, insert, literal_column, select, update
 
 from pcor.errors import (
     BudgetExceeded,
@@ -29,8 +29,9 @@ from pcor.ledger.accounts import (
     write_account,
 )
 from pcor.ledger.amounts import DAMAGED
-from pcor.ledger.entries import Head, append, read_entry
+from pcor.ledger.entries import Head, append, check_successor, read_entry
 from pcor.ledger.leases import LEASE, end_lease, is_running, take_lease
+from pcor.ledger.refusals import MOST, count_refusal, forget_refusals, is_written
 from pcor.ledger.request import Request
 
 
@@ -71,10 +72,9 @@ def claim_request(
     connection: Connection, head: Head, request: Request, *, now: int, at: str
 ) -> Claim | BudgetExceeded:
     """Find a request or charge it; return the refusal where it cannot be paid."""
-    done = find_answer(connection, request)
-    if done is not None:
-        return done
     known = _known(connection, request)
+    if known is not None and known.answer is not None:
+        return Claim(request, known.charge, "done", _answer(connection, request, known.answer))
     if known is None:
         charge, state = head.entries + 1, "new"
         refusal = _pay(connection, head, request, at)
@@ -113,6 +113,32 @@ def store_answer(
     return _answer(connection, request, number)
 
 
+def refuse_request(
+    connection: Connection, head: Head, request: Request, *, at: str
+) -> BudgetExceeded | None:
+    """Write down and return the refusal of a request that cannot be paid, if it is one."""
+    refusal = find_refusal(connection, request)
+    if refusal is not None:
+        said: dict[str, Any] = {"fingerprint": request.fingerprint, "refusal": str(refusal)}
+        count = count_refusal(connection, request.dataset, request.analyst)
+        if is_written(count):
+            said |= {"refused": count} if count > MOST else {}
+            append(connection, head, "refusal", said, at=at, **_names(request))
+    return refusal
+
+
+def find_refusal(connection: Connection, request: Request) -> BudgetExceeded | None:
+    """Return the refusal of a request that was not charged and cannot be paid, if it is one."""
+    try:
+        # An analyst's own allotment refuses first: only who could pay from it hears what is left of
+        # the dataset's budget, which tells what others have spent.
+        for account in reversed(_paying(connection, request)):
+            account.check(request)
+    except BudgetExceeded as refusal:
+        return refusal
+    return None
+
+
 def read_budget(connection: Connection, dataset: str) -> Account:
     """Return the account of a dataset, or say that its owner has to open one."""
     account = read_account(connection, dataset)
@@ -127,20 +153,13 @@ def read_budget(connection: Connection, dataset: str) -> Account:
 
 def _pay(connection: Connection, head: Head, request: Request, at: str) -> BudgetExceeded | None:
     """Charge every account that pays, or write down the refusal and return it."""
-    try:
-        places = payers(request.dataset, request.analyst)
-        paying = [_payer(connection, request, analyst) for _, analyst in places]
-        # An analyst's own allotment refuses first: only who could pay from it hears what is left of
-        # the dataset's budget, which tells what others have spent.
-        for account in reversed(paying):
-            account.check(request)
-    except BudgetExceeded as refusal:
-        said = {"fingerprint": request.fingerprint, "refusal": str(refusal)}
-        append(connection, head, "refusal", said, at=at, **_names(request))
+    refusal = refuse_request(connection, head, request, at=at)
+    if refusal is not None:
         return refusal
-    for account in paying:
+    for account in _paying(connection, request):
         charged = account.charged(request.epsilon, request.delta, request.guarantee)
         write_account(connection, charged)
+    forget_refusals(connection, request.dataset, request.analyst)
     body = {
         "epsilon": str(request.epsilon),
         "delta": str(request.delta),
@@ -151,6 +170,12 @@ def _pay(connection: Connection, head: Head, request: Request, at: str) -> Budge
     row = _names(request) | {"fingerprint": request.fingerprint, "charge": charge}
     connection.execute(insert(tables.requests).values(row))
     return None
+
+
+def _paying(connection: Connection, request: Request) -> list[Account]:
+    """Return all accounts that have to pay."""
+    places = payers(request.dataset, request.analyst)
+    return [_payer(connection, request, analyst) for _, analyst in places]
 
 
 def _payer(connection: Connection, request: Request, analyst: str) -> Account:
@@ -177,6 +202,8 @@ def _known(connection: Connection, request: Request) -> Any:
             *(columns[name] == value for name, value in _names(request).items())
         )
     ).one_or_none()
+    if row is None and _is_hidden(connection, request):
+        raise LedgerError(DAMAGED)
     if row is not None and row.fingerprint != request.fingerprint:
         raise KeyConflict(
             f"the key {request.key!r} stands for another request; repeat that one unchanged, or "
@@ -185,11 +212,21 @@ def _known(connection: Connection, request: Request) -> Any:
     return row
 
 
+def _is_hidden(connection: Connection, request: Request) -> bool:
+    """Whether a request was charged all the same: found among the entries, by their own index."""
+    columns = tables.entries.c
+    # Spelled out, or SQLite could not know that the index holds all of them.
+    charged = select(columns.number).where(columns.kind == literal_column("'charge'"))
+    same = (columns[name] == value for name, value in _names(request).items())
+    return connection.execute(charged.where(*same).limit(1)).first() is not None
+
+
 def _answer(connection: Connection, request: Request, number: int) -> Mapping[str, Any]:
     """Return a stored answer; one that was tampered with is not given out."""
     entry = read_entry(connection, number)
     names = {"dataset": entry.dataset, "analyst": entry.analyst, "key": entry.key}
-    if entry.kind != "answer" or names != _names(request) or entry.sealed() != entry.hash:
+    if entry.kind != "answer" or names != _names(request):
         raise LedgerError(DAMAGED)
+    check_successor(connection, entry)
     answer: Mapping[str, Any] = entry.content["answer"]
     return answer

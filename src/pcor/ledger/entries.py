@@ -11,9 +11,10 @@ An answer has no time of its own: the time between a charge and its answer depen
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
@@ -21,7 +22,7 @@ from sqlalchemy import Connection, insert, select, update
 from pcor.errors import LedgerError, plain, sendable
 from pcor.ledger import tables
 from pcor.ledger.amounts import DAMAGED
-from pcor.ledger.request import canonical, fingerprint
+from pcor.ledger.request import canonical, fingerprint, sorted_json
 
 KINDS = ("budget", "allotment", "charge", "answer", "refusal")
 START = "0" * 64
@@ -62,17 +63,21 @@ class Entry:
         """What happened."""
         try:
             content: dict[str, Any] = json.loads(self.body)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             raise LedgerError(DAMAGED) from None
         return content
 
+    def columns(self) -> dict[str, Any]:
+        """Return the entry as it stands in the database."""
+        return {name: getattr(self, name) for name in _COLUMNS}
+
     def sealed(self) -> str:
         """Return the hash that the entry must have."""
-        return sealed_hash(asdict(self))
+        return sealed_hash(self.columns())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry for an export; its body is spelled out."""
-        return asdict(self) | {"body": self.content}
+        return self.columns() | {"body": self.content}
 
     def to_line(self) -> str:
         """Return the entry as a line of an export, which can be read back to the same hash."""
@@ -104,9 +109,19 @@ def _amount(text: str) -> str:
     return plain(Fraction(text))
 
 
+_COLUMNS = tuple(field.name for field in fields(Entry))
+
+
+def in_lines(entries: Iterable[Entry]) -> Iterator[str]:
+    """Yield the lines of an export, many at a time: each word to a client or a disk costs."""
+    left = iter(entries)
+    while batch := [entry.to_line() for entry in islice(left, BATCH)]:
+        yield "".join(batch)
+
+
 def sealed_hash(columns: Mapping[str, Any]) -> str:
     """Return the hash over all columns of an entry, the hash before it among them, but its own."""
-    return fingerprint(canonical({name: columns[name] for name in columns if name != "hash"}))
+    return fingerprint(sorted_json({name: columns[name] for name in columns if name != "hash"}))
 
 
 @dataclass(frozen=True)
@@ -128,12 +143,11 @@ def lock_head(connection: Connection) -> Head:
     """
     row = connection.execute(select(tables.head).where(tables.head.c.id == 1).with_for_update())
     head = _head(row.one_or_none())
-    last = connection.execute(
-        select(tables.entries.c.number, tables.entries.c.hash)
-        .order_by(tables.entries.c.number.desc())
-        .limit(1)
-    ).one_or_none()
-    if (head.entries, head.hash) != (tuple(last) if last is not None else (0, START)):
+    newest = select(tables.entries).order_by(tables.entries.c.number.desc()).limit(1)
+    last = next((Entry(**row._mapping) for row in connection.execute(newest)), None)
+    if head != (Head(0, START) if last is None else Head(last.number, last.hash)):
+        raise LedgerError(DAMAGED)
+    if last is not None and last.sealed() != last.hash:
         raise LedgerError(DAMAGED)
     return head
 
@@ -165,7 +179,7 @@ def append(
         head.entries + 1, at, kind, dataset, analyst, key, canonical(body), previous=head.hash
     )
     sealed = Head(open_.number, open_.sealed())
-    connection.execute(insert(tables.entries).values(asdict(open_) | {"hash": sealed.hash}))
+    connection.execute(insert(tables.entries).values(open_.columns() | {"hash": sealed.hash}))
     connection.execute(
         update(tables.head)
         .where(tables.head.c.id == 1)
@@ -183,6 +197,15 @@ def read_entry(connection: Connection, number: int) -> Entry:
     return Entry(**row._mapping)
 
 
+def check_successor(connection: Connection, entry: Entry) -> None:
+    """Refuse an entry that the one after it, or the head, does not know by its hash."""
+    after = select(tables.entries.c.previous).where(tables.entries.c.number == entry.number + 1)
+    previous = connection.execute(after).scalar_one_or_none()
+    known = Head(entry.number, previous) if previous is not None else read_head(connection)
+    if known != Head(entry.number, entry.hash) or entry.sealed() != entry.hash:
+        raise LedgerError(DAMAGED)
+
+
 def read_entries(
     connection: Connection,
     *,
@@ -193,7 +216,7 @@ def read_entries(
 ) -> Iterator[Entry]:
     """Yield entries in order, a batch at a time; ``after`` a number, at most ``limit``."""
     columns = tables.entries.c
-    chosen = select(*(columns[field.name] for field in fields(Entry))).order_by(columns.number)
+    chosen = select(*(columns[name] for name in _COLUMNS)).order_by(columns.number)
     for column, wanted in ((columns.dataset, dataset), (columns.analyst, analyst)):
         if wanted is not None:
             chosen = chosen.where(column == wanted)

@@ -39,35 +39,42 @@ from pcor.ledger.accounts import (
     OWNER,
     Account,
     Status,
+    payers,
     read_account,
     read_accounts,
     write_account,
 )
-from pcor.ledger.amounts import amount
+from pcor.ledger.amounts import DAMAGED, amount
 from pcor.ledger.answers import answer_from, read_answer, write_answer
 from pcor.ledger.charging import (
     Claim,
     claim_request,
     find_answer,
     find_charge,
+    find_refusal,
     read_budget,
+    refuse_request,
     store_answer,
 )
-from pcor.ledger.database import Database
+from pcor.ledger.database import NO_LEDGER, Database
 from pcor.ledger.entries import (
     BATCH,
+    START,
     Entry,
     Head,
     append,
+    in_lines,
     lock_head,
     read_entries,
     read_entry,
     read_head,
 )
 from pcor.ledger.leases import LEASE, RENEWAL, end_lease, forget_lease, renew_lease
+from pcor.ledger.refusals import MOST, forget_refusals, read_refusals
 from pcor.ledger.request import Request, check_name
+from pcor.ledger.trust import Trust
 from pcor.ledger.upgrading import open_tables
-from pcor.ledger.verifying import Verification, check_books
+from pcor.ledger.verifying import Totals, Verification, check_books
 from pcor.planning import plan
 from pcor.release import look, release_from
 from pcor.selection import SystemChooser
@@ -91,6 +98,7 @@ class Ledger:
     ) -> None:
         self.database = Database(url, create=create)
         self._clock = clock
+        self._trust = Trust()
         open_tables(self.database, create=create)
 
     # -- budgets, for the owner --------------------------------------------------------------------
@@ -128,13 +136,17 @@ class Ledger:
         check_name("dataset", dataset)
         wanted = amount(epsilon)
         slack = NOTHING if delta is None else amount(delta, "delta")
+        self._trust.begin(self.database)
         with self.database.writing() as connection:
             head = lock_head(connection)
+            self._trust.check(connection, head, [(dataset, EVERYBODY), (dataset, analyst)])
             if analyst != EVERYBODY:
                 read_budget(connection, dataset)
-            account = read_account(connection, dataset, analyst)
-            account = account or Account(dataset, analyst, NOTHING)
+            account = read_account(connection, dataset, analyst) or _new_account(
+                connection, dataset, analyst
+            )
             write_account(connection, account.with_ceiling(wanted, slack, cap))
+            forget_refusals(connection, dataset, None if analyst == EVERYBODY else analyst)
             body = {"epsilon": str(wanted), "delta": str(slack)}
             if analyst == EVERYBODY:
                 body |= {} if cap is None else {"cap": str(cap)}
@@ -215,14 +227,9 @@ class Ledger:
             return replace(read_answer(claim.answer, settled), receipt=self.receipt(claim))
         with self.drawing(claim):
             try:
-                outcome = answer_from(
-                    partial(release, table, record, epsilon, chooser=chooser, **options)
-                )
+                outcome = answer_from(partial(release_from, settled, looked_at, chooser))
             except SourceError as error:
                 raise self.unfinished(error) from None
-                outcome = release_from(settled, looked_at, chooser)
-            except PcorError as error:
-                outcome = error
             answer = self.store(claim, outcome)
         return replace(read_answer(answer, settled), receipt=self.receipt(claim))
 
@@ -236,16 +243,37 @@ class Ledger:
         with self.database.reading() as connection:
             return find_charge(connection, request)
 
+    def check(self, request: Request) -> None:
+        """Refuse what ``charge`` would refuse, where such refusals are many. Free.
+
+        Who keeps anything of a request before its charge calls this first, so that what is refused
+        again and again leaves nothing behind.
+        """
+        with self.database.reading() as connection:
+            if read_refusals(connection, request.dataset, request.analyst) < MOST:
+                return
+            if find_charge(connection, request) or find_refusal(connection, request) is None:
+                return
+        with self.database.writing() as connection:
+            head = lock_head(connection)
+            if find_charge(connection, request):
+                return  # somebody was faster
+            refusal = refuse_request(connection, head, request, at=self._now())
+        if refusal is not None:
+            raise refusal
+
     def charge(self, request: Request) -> Claim:
         """Charge a request, or find it charged already; in one transaction, alone.
 
         Whoever gets a claim that is not "done" must draw and ``store``, inside ``drawing``. A
-        refusal is written down too; it costs nothing.
+        refusal costs nothing; it is written down too, or counted where there are many.
         """
         made: Claim | BudgetExceeded | None = None
+        self._trust.begin(self.database)
         try:
             with self.database.writing() as connection:
                 head = lock_head(connection)
+                self._trust.check(connection, head, payers(request.dataset, request.analyst))
                 now = int(self._clock())
                 made = claim_request(connection, head, request, now=now, at=self._now())
         except BaseException:
@@ -348,9 +376,9 @@ class Ledger:
             write_whole(target, write)
             return written
         count = 0
-        for entry in self.entries():
-            target.write(entry.to_line())
-            count += 1
+        for lines in in_lines(self.entries()):
+            target.write(lines)
+            count += lines.count("\n")
         return count
 
     def head(self) -> Head:
@@ -361,11 +389,20 @@ class Ledger:
     def verify(self, noted: Head | None = None) -> Verification:
         """Work the books out again from the entries, and say where they disagree.
 
+        After one that found damage this ledger pays for nothing until one finds none.
+
         Args:
             noted: a head that was noted earlier; it must still be in the chain.
         """
-        with self.database.reading() as connection:
-            return check_books(connection, noted)
+        try:
+            with self.database.reading() as connection:
+                checked = check_books(connection, noted)
+        except LedgerError as error:
+            if str(error) != NO_LEDGER:
+                raise
+            checked = Verification(False, (NO_LEDGER,), Head(0, START), Totals())
+        self._trust.learn(checked)
+        return checked
 
     def close(self) -> None:
         """Give back the connections to the database."""
@@ -376,6 +413,13 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"<Ledger in a {self.database!r}>"
+
+
+def _new_account(connection: Connection, dataset: str, analyst: str) -> Account:
+    """Return an account with nothing spent, unless there is one that its index hides."""
+    if any((a.dataset, a.analyst) == (dataset, analyst) for a in read_accounts(connection)):
+        raise LedgerError(DAMAGED)
+    return Account(dataset, analyst, NOTHING)
 
 
 def _status(connection: Connection, dataset: str) -> Status:

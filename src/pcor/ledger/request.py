@@ -122,8 +122,12 @@ def canonical(content: object) -> str:
     >>> canonical({"b": 1, "a": ["x", 0.5]})
     '{"a":["x",0.5],"b":1}'
     """
-    plainest = json.loads(json.dumps(content))  # names become texts, so that they can be sorted
-    return json.dumps(plainest, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return sorted_json(json.loads(json.dumps(content)))  # names become texts, to be sorted
+
+
+def sorted_json(content: object) -> str:
+    """Write JSON in one way only, where all names are texts already."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
 def fingerprint(text: str) -> str:

@@ -2,16 +2,17 @@
 
 Public: everything in them. ``entries`` is the book of record: a hash chain of all that happened.
 ``head`` says where the chain ends. ``accounts`` and ``requests`` follow from the entries and are
-kept so that a charge need not read them all; ``verify`` works them out again. ``running`` says who
-is drawing at this moment; it is no evidence of anything.
+kept so that a charge need not read them all; ``verify`` works them out again. ``refusals`` counts
+refusals that are not written down one by one, and ``running`` says who is drawing at this moment;
+these two are no evidence of anything.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Integer, MetaData, Table, Text
+from sqlalchemy import BigInteger, Column, Index, Integer, MetaData, Table, Text, text
 
 # The newest revision of migrations/versions; a test holds the two together.
-VERSION = "0001"
+VERSION = "0002"
 VERSION_TABLE = "pcor_version"
 
 metadata = MetaData()
@@ -28,6 +29,13 @@ entries = Table(
     Column("body", Text, nullable=False),
     Column("previous", Text, nullable=False),
     Column("hash", Text, nullable=False),
+    # By which a charge is found where the index of ``requests`` is damaged and hides it.
+    Index(
+        "pcor_entries_charges",
+        "key",
+        sqlite_where=text("kind = 'charge'"),
+        postgresql_where=text("kind = 'charge'"),
+    ),
 )
 
 head = Table(
@@ -61,6 +69,14 @@ requests = Table(
     Column("fingerprint", Text, nullable=False),
     Column("charge", Integer, nullable=False, unique=True),
     Column("answer", Integer, nullable=True, unique=True),
+)
+
+refusals = Table(
+    "pcor_refusals",
+    metadata,
+    Column("dataset", Text, primary_key=True),
+    Column("analyst", Text, primary_key=True),
+    Column("refused", BigInteger, nullable=False),
 )
 
 running = Table(

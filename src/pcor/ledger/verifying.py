@@ -4,7 +4,8 @@ Public: everything here. Found are: a changed byte in any column of an entry, a 
 a request; an entry that was removed, also the last; entries out of order; a charge beyond the
 budget of its time; an answer without a charge. Not found is a chain whose end was cut off or forged
 together with all that follows from it (head, accounts, requests), unless a head noted earlier is
-given; nor a change to ``pcor_running``, which is evidence of nothing.
+given; nor a change to ``pcor_running`` or ``pcor_refusals``, which are evidence of nothing. The
+database's own structures are checked, too (``integrity``).
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from pcor.errors import BudgetExceeded, LedgerError, ParameterError
 from pcor.ledger import tables
 from pcor.ledger.accounts import NOTHING, Account, payers
 from pcor.ledger.amounts import read_amount
-from pcor.ledger.entries import START, Entry, Head, read_entries
+from pcor.ledger.entries import KINDS, START, Entry, Head, read_entries
+from pcor.ledger.integrity import check_file, check_lookup
 from pcor.ledger.request import Request, canonical, fingerprint
 
 # A ledger in ruins need not be described stone by stone.
@@ -34,11 +36,13 @@ class Verification:
         ok: whether everything agrees.
         problems: what does not, in sentences.
         head: where the chain of entries ends.
+        totals: the accounts as the entries have them.
     """
 
     ok: bool
     problems: tuple[str, ...]
     head: Head
+    totals: Totals = field(repr=False, compare=False)
 
     def __str__(self) -> str:
         if self.ok:
@@ -47,25 +51,21 @@ class Verification:
 
 
 @dataclass
-class _Books:
-    """The books as they follow from the entries so far."""
+class Totals:
+    """The accounts as they follow from the entries so far."""
 
     head: Head = field(default_factory=lambda: Head(0, START))
     accounts: dict[tuple[str, str], Account] = field(default_factory=dict)
-    requests: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
-    charges: dict[int, tuple[str, str, str]] = field(default_factory=dict)
 
     def follow(self, entry: Entry) -> None:
         """Carry out an entry; raise where it could not have happened."""
+        if entry.kind not in KINDS:
+            raise ParameterError("its kind is unknown")
         content = entry.content
         if entry.kind in ("budget", "allotment"):
             self._ceiling(entry, content)
         elif entry.kind == "charge":
             self._charge(entry, content)
-        elif entry.kind == "answer":
-            self._answer(entry, content)
-        elif entry.kind != "refusal":
-            raise ParameterError("its kind is unknown")
 
     def _ceiling(self, entry: Entry, content: dict[str, Any]) -> None:
         epsilon, delta = read_amount(content["epsilon"]), read_amount(content["delta"])
@@ -78,17 +78,8 @@ class _Books:
 
     def _charge(self, entry: Entry, content: dict[str, Any]) -> None:
         name = (entry.dataset, entry.analyst, entry.key)
-        if name in self.requests:
-            raise ParameterError("its key was charged before")
-        body = canonical(content["request"])
         costs = read_amount(content["epsilon"]), read_amount(content["delta"])
-        request = Request(*name, *costs, content["guarantee"], body)
-        self.requests[name] = {
-            "fingerprint": fingerprint(body),
-            "charge": entry.number,
-            "answer": None,
-        }
-        self.charges[entry.number] = name
+        request = Request(*name, *costs, content["guarantee"], canonical(content["request"]))
         places = payers(entry.dataset, entry.analyst)
         if not all(place in self.accounts for place in places):
             raise ParameterError("it charges an account that was not opened")
@@ -96,6 +87,33 @@ class _Books:
             self.accounts[place].check(request)
         for place in places:
             self.accounts[place] = self.accounts[place].charged(*costs, request.guarantee)
+
+
+@dataclass
+class _Books(Totals):
+    """All books as they follow from the entries so far."""
+
+    requests: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
+    charges: dict[int, tuple[str, str, str]] = field(default_factory=dict)
+
+    def follow(self, entry: Entry) -> None:
+        """Carry out an entry; raise where it could not have happened."""
+        if entry.kind == "answer":
+            self._answer(entry, entry.content)
+        else:
+            super().follow(entry)
+
+    def _charge(self, entry: Entry, content: dict[str, Any]) -> None:
+        name = (entry.dataset, entry.analyst, entry.key)
+        if name in self.requests:
+            raise ParameterError("its key was charged before")
+        self.requests[name] = {
+            "fingerprint": fingerprint(canonical(content["request"])),
+            "charge": entry.number,
+            "answer": None,
+        }
+        self.charges[entry.number] = name
+        super()._charge(entry, content)
 
     def _answer(self, entry: Entry, content: dict[str, Any]) -> None:
         name = self.charges.get(content["charge"])
@@ -115,10 +133,12 @@ def check_books(connection: Connection, noted: Head | None = None) -> Verificati
         if len(problems) == MOST_PROBLEMS:
             problems.append("and perhaps more")
             break
-    return Verification(not problems, tuple(problems), books.head)
+    totals = Totals(books.head, books.accounts)
+    return Verification(not problems, tuple(problems), books.head, totals)
 
 
 def _problems(connection: Connection, books: _Books, noted: Head | None) -> Iterator[str]:
+    yield from check_file(connection)
     noted_found = noted is None or noted.entries == 0
     for entry in read_entries(connection):
         try:
@@ -157,6 +177,8 @@ def _against_tables(connection: Connection, books: _Books) -> Iterator[str]:
         for name, row in books.requests.items()
     }
     yield from _compare(connection, tables.requests, 3, requests, "request")
+    yield from check_lookup(connection, tables.accounts, accounts, "account")
+    yield from check_lookup(connection, tables.requests, requests, "request")
     waiting = {row["charge"] for row in books.requests.values() if row["answer"] is None}
     for row in connection.execute(select(tables.running.c.charge)):
         if row.charge not in waiting:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from pcor.errors import (
     RecordError,
     SourceError,
     StillRunning,
-    TooLarge,
     Unfinished,
     check_whole,
 )
@@ -242,23 +241,15 @@ class _Run:
         return found
 
     def _prepare(self, records: Sequence[Record]) -> None:
-        """Read what the records need of the rows, before any of them is charged."""
-        # What is too much for all of them together each asks for itself. One row may decide that,
-        # so nothing else may depend on it: not the order of entries, nor how many draws run.
-        with suppress(TooLarge):
-            self._table.prepare(records, self._planned.each.detector)
+        """Read what the records need of the rows, before any of them is charged.
+
+        What an engine may not hand over it may not for any record, and that ends the run here.
+        """
+        prepare(self._planned.each, self._table, records)
 
     @property
     def _window(self) -> int:
         """How many records may be in the making; public."""
-
-    def _window(self, records: Sequence[Record]) -> int:
-        """Read what the records need of the rows; return how many of them may be in the making.
-
-        What an engine cannot answer, or may not for any record, ends the run here, before anything
-        is charged.
-        """
-        prepare(self._planned.each, self._table, records)
         # Some more than there are workers, so that a slow one does not leave the others idle.
         return 1 if self._drawers.workers == 1 else 2 * self._drawers.workers
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 
+from pcor.ledger.entries import in_lines
 from pcor.service.events import check_events, read_events
 from pcor.service.models import After, Limit
 from pcor.service.problems import COMMON
@@ -45,8 +46,7 @@ def list_entries(
 )
 def export_entries(request: Request, key: Reader) -> StreamingResponse:  # noqa: ARG001 (who may)
     """Return the whole ledger as JSON lines."""
-    lines = (entry.to_line() for entry in of(request).ledger.entries())
-    return StreamingResponse(lines, media_type=_LINES)
+    return StreamingResponse(in_lines(of(request).ledger.entries()), media_type=_LINES)
 
 
 @router.get("/ledger/verification")

@@ -1,0 +1,48 @@
+"""Refusals: how many are written down one by one, and how the others are counted.
+
+Public: everything here. A refusal costs nothing, so nothing but a rate limit keeps anybody from
+asking for it again. Of each analyst and dataset the first ``MOST`` since their account last changed
+are entries; after that only those whose number is a power of two, which say that number. So what
+refusals take of the disk grows with the logarithm of their number.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, delete, insert, select
+
+from pcor.ledger import tables
+
+# So many refusals of an analyst and dataset are entries of their own.
+MOST = 16
+
+
+def is_written(count: int) -> bool:
+    """Whether the refusal of this number is an entry.
+
+    >>> [count for count in range(1, 100) if is_written(count)][-4:]
+    [15, 16, 32, 64]
+    """
+    return count <= MOST or count & (count - 1) == 0
+
+
+def read_refusals(connection: Connection, dataset: str, analyst: str) -> int:
+    """Return how many refusals there were since the account last changed."""
+    columns = tables.refusals.c
+    chosen = select(columns.refused).where(columns.dataset == dataset, columns.analyst == analyst)
+    return connection.execute(chosen).scalar_one_or_none() or 0
+
+
+def count_refusal(connection: Connection, dataset: str, analyst: str) -> int:
+    """Count a refusal; return its number. The caller holds the ledger's lock."""
+    count = read_refusals(connection, dataset, analyst) + 1
+    forget_refusals(connection, dataset, analyst)
+    new = {"dataset": dataset, "analyst": analyst, "refused": count}
+    connection.execute(insert(tables.refusals).values(new))
+    return count
+
+
+def forget_refusals(connection: Connection, dataset: str, analyst: str | None = None) -> None:
+    """Count from one again: an account has changed, that of an analyst or that of all."""
+    columns = tables.refusals.c
+    chosen = delete(tables.refusals).where(columns.dataset == dataset)
+    connection.execute(chosen if analyst is None else chosen.where(columns.analyst == analyst))
