@@ -198,5 +198,12 @@ def world(
     moved = Clock()
     settings = settings_for(url, folder, **{"delay": 60.0} | changes)
     service, keys = prepared(settings, clock=clock or moved)
+    with running(service, keys, moved) as made:
+        yield made
+
+
+@contextmanager
+def running(service: Service, keys: dict[str, str], moved: Clock | None = None) -> Iterator[World]:
+    """Run a service that is prepared."""
     with TestClient(create_app(service), raise_server_exceptions=False) as api:
-        yield World(service, api, keys, moved)
+        yield World(service, api, keys, moved or Clock())

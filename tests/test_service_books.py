@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from sqlalchemy import func, select, update
 
+from pcor.client import ServiceError, _object
+from pcor.errors import LedgerError
+from pcor.ledger import Ledger, tables
+from pcor.service import tables as service_tables
+from pcor.service.checks import Check
 from pcor.service.registry import _read
 from tests.page_person import Person
 from tests.postgres import postgres
-from tests.service_world import DATASET, OUTLIER, SCHEMA, World, registration, world
+from tests.service_world import (
+    ANALYST,
+    DATASET,
+    OUTLIER,
+    SCHEMA,
+    World,
+    prepared,
+    registration,
+    running,
+    settings_for,
+    world,
+)
 from tests.test_books import HALF, before_the_rule
 
 
@@ -98,3 +118,125 @@ def test_books_of_before_that_hold_such_text_can_be_read_and_repaired(place: Wor
     assert place.ask("owner", dataset=DATASET, record=OUTLIER).status_code == 202
     assert put(place, "odd", SCHEMA.to_dict()).json()["version"] == 2
     assert place.ask("owner", dataset="odd").status_code == 202
+
+
+# -- text without end -----------------------------------------------------------------------------
+
+DEEP = b"[" * 100_000
+
+
+def test_a_body_of_brackets_is_refused_in_a_sentence(place: World) -> None:
+    for who, method, path in (
+        ("owner", "PUT", "/v1/datasets/deep"),
+        (ANALYST, "POST", "/v1/plans"),
+        (ANALYST, "POST", "/v1/releases"),
+    ):
+        headers = {"Content-Type": "application/json", "Idempotency-Key": "deep"}
+        for body in (DEEP, b'{"schema":' + DEEP[:900] + b"]" * 900 + b"}"):
+            refused = place.send(who, method, path, content=body, headers=headers)
+            assert refused.status_code in (400, 422)
+
+
+def test_a_client_that_is_answered_with_brackets_says_that_it_is_no_service() -> None:
+    with pytest.raises(ServiceError, match="not the answer of a pcor service"):
+        _object(DEEP)
+
+
+# -- refusals -------------------------------------------------------------------------------------
+
+
+def test_refused_questions_without_end_leave_few_calls_jobs_and_entries(place: World) -> None:
+    path = f"/v1/datasets/{DATASET}/allotments/{ANALYST}"
+    assert place.send("owner", "PUT", path, json={"epsilon": "0.01"}).status_code == 200
+    written = [service_tables.calls, service_tables.jobs, service_tables.events]
+
+    def counted() -> list[int]:
+        with place.service.ledger.database.reading() as connection:
+            counts = [select(func.count()).select_from(table) for table in written]
+            return [connection.execute(count).scalar_one() for count in counts]
+
+    before, entries = counted(), place.service.ledger.head().entries
+    for draw in range(1, 71):
+        refused = place.ask(draw=draw)
+        assert (refused.status_code, refused.json()["short_by"]) == (403, "0.09")
+    calls, jobs, events = before
+    assert counted() == [calls + 16, jobs + 16, events]
+    assert place.service.ledger.head().entries - entries == 18  # 16, the 32nd, the 64th
+    assert place.send("owner", "GET", "/v1/ledger/verification").json()["ok"]
+    place.send("owner", "PUT", path, json={"epsilon": "4"})
+    assert place.ask(draw=70).status_code == 202
+
+
+# -- damage ---------------------------------------------------------------------------------------
+
+
+def metric(place: World, name: str) -> float:
+    text = place.send("owner", "GET", "/v1/metrics").text
+    (line,) = [line for line in text.splitlines() if line.startswith(f"{name}{{")]
+    return float(line.split()[-1])
+
+
+def spoil(ledger: Ledger) -> None:
+    """Change an old entry, far from what a charge looks at."""
+    with ledger.database.writing() as connection:
+        change = update(tables.entries).where(tables.entries.c.number == 1)
+        connection.execute(change.values(at="2001-01-01T00:00:00Z"))
+
+
+def test_a_check_of_the_books_is_a_metric(place: World) -> None:
+    assert place.service.checks.check().ledger
+    assert metric(place, "pcor_ledger_whole") == 1
+    assert metric(place, "pcor_audit_log_whole") == 1
+    assert metric(place, "pcor_books_checked_at") > 1.7e9
+
+
+def test_a_service_that_starts_on_damaged_books_charges_nothing_and_says_so(
+    url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    service, keys = prepared(settings_for(url, tmp_path))
+    spoil(service.ledger)
+    ended, check = Event(), service.checks.check
+
+    def noted() -> Check:
+        found = check()
+        ended.set()
+        return found
+
+    with (
+        patch.object(service.checks, "check", noted),
+        caplog.at_level(logging.ERROR, "pcor.service"),
+        running(service, keys) as place,
+    ):
+        assert ended.wait(60)
+        refused = place.ask()
+        assert (refused.status_code, refused.json()["kind"]) == (503, "ledger")
+        assert "pays for nothing; `pcor ledger verify` says where" in refused.json()["detail"]
+        assert metric(place, "pcor_ledger_whole") == 0
+        assert "entry 1 was changed" in caplog.text
+        assert not [entry for entry in service.ledger.entries() if entry.kind == "charge"]
+
+
+def test_damage_under_a_running_service_is_found_by_the_next_check(place: World) -> None:
+    asked = place.ask().json()
+    place.wait(asked["id"])
+    spoil(place.service.ledger)
+    assert place.ask(draw=2).status_code == 202  # nothing that this charge rests on
+    assert not place.service.checks.check().ledger
+    assert place.ask(draw=3).status_code == 503
+    assert place.send(ANALYST, "GET", f"/v1/releases/{asked['id']}").status_code == 200
+
+
+def test_a_check_that_fails_is_tried_again(url: str, tmp_path: Path) -> None:
+    service, _ = prepared(settings_for(url, tmp_path, check=0.01))
+    third, calls = Event(), []
+
+    def fail() -> None:
+        calls.append(1)
+        if len(calls) == 3:
+            third.set()
+        raise LedgerError("busy") if len(calls) == 1 else ValueError
+
+    with patch.object(service.checks, "check", fail):
+        service.checks.start()
+        assert third.wait(60)
+        service.close()

@@ -44,6 +44,7 @@ def create_app(given: Settings | Service) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        service.checks.start()
         service.drawer.start()
         yield
         await run_in_threadpool(service.close)

@@ -165,6 +165,7 @@ def ask(service: Service, key: Key, question: Question, call: str) -> Job:
         return known
     # What was refused before, or left by a crash before its charge, is judged by today's rules.
     settled = settle(service, key, question)
+    service.ledger.check(settled.request)  # many refusals leave no calls and jobs behind
     with database.writing() as connection:
         lock_head(connection)
         job, paid = save_call(

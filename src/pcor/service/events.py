@@ -50,7 +50,10 @@ class Event:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event; its body is spelled out."""
-        return asdict(self) | {"body": json.loads(self.body)}
+        try:
+            return asdict(self) | {"body": json.loads(self.body)}
+        except (ValueError, TypeError, RecursionError):
+            raise LedgerError(DAMAGED) from None
 
 
 def note(

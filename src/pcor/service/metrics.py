@@ -66,4 +66,7 @@ _TYPES = (
     "# TYPE pcor_ledger_entries_total counter",
     "# TYPE pcor_unanswered gauge",
     "# TYPE pcor_datasets gauge",
+    "# TYPE pcor_books_checked_at gauge",
+    "# TYPE pcor_ledger_whole gauge",
+    "# TYPE pcor_audit_log_whole gauge",
 )

@@ -37,4 +37,4 @@ def get_metrics(request: Request, key: Reader) -> PlainTextResponse:  # noqa: AR
     service = of(request)
     with service.ledger.database.reading() as connection:
         lines = book_lines(connection)
-    return PlainTextResponse(as_text([*lines, *service.requests.lines()]))
+    return PlainTextResponse(as_text([*lines, *service.checks.lines(), *service.requests.lines()]))

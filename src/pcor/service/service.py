@@ -15,6 +15,7 @@ from fastapi import Request
 
 from pcor.ledger import Ledger
 from pcor.ledger.entries import lock_head
+from pcor.service.checks import Checks
 from pcor.service.drawing import Drawer, Step
 from pcor.service.events import note
 from pcor.service.jobs import Job
@@ -94,6 +95,7 @@ class Service:
         open_tables(self.ledger.database, self.marker, create=create)
         self.tables = Tables(settings.data, settings.tables, self.marker)
         self.drawer = Drawer(settings, self.ledger, self.tables, self.now, at_step)
+        self.checks = Checks(self.ledger, settings.check, self.now)
         self.rates = Rates(settings.rate, settings.burst)
         self.guesses = Rates(*GUESSES)
         self.requests = Requests()
@@ -117,6 +119,7 @@ class Service:
 
     def close(self) -> None:
         """End what runs, and give back the connections."""
+        self.checks.stop(self.settings.patience)
         self.drawer.stop()
         self.ledger.close()
 

@@ -33,6 +33,7 @@ class Settings:
         largest_body: bytes in a request.
         patience: seconds that running searches are given when the service stops.
         sweep: seconds between two looks for questions that a dead process left unanswered.
+        check: seconds between two verifications of the books.
         secure_cookies: send session cookies over HTTPS only.
         secret: the file with the secret by which registered files are known again; by default
             it is in the data folder.
@@ -49,11 +50,12 @@ class Settings:
     largest_body: int = 1 << 20
     patience: float = 10.0
     sweep: float = 5.0
+    check: float = 86_400.0
     secure_cookies: bool = False
     secret: Path | None = None
 
     def __post_init__(self) -> None:
-        for name in ("delay", "tick", "rate", "sweep"):
+        for name in ("delay", "tick", "rate", "sweep", "check"):
             if not 0.001 <= getattr(self, name) <= 86_400:
                 raise ParameterError(f"{name} must be from 0.001 to 86,400")
         for name in ("drawers", "tables", "burst", "largest_body"):
