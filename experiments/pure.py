@@ -31,6 +31,7 @@ def outcome(
     settled = plan(table.schema, epsilon, detector=detector, guarantee="dp", steepness=steepness)
     validity = Validity(table, table.record(record), detector)
     order = SoftOrder(validity, detector, table.view.cell_counts, steepness)
+    order.list_all()
     candidates = Candidates(order.scores, order.populations() * (order.scores > 0))
     largest = int(candidates.populations.max())
     if largest == 0:

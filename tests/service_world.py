@@ -182,6 +182,7 @@ DEFAULTS: dict[str, Any] = {
     "guarantee": "ocdp",
     "delta": None,
     "steepness": None,
+    "limit": None,
     "description": "",
 }
 

@@ -349,7 +349,9 @@ def test_init_drafts_a_schema_that_check_accepts_once_reviewed(files: Files) -> 
     assert f"{marks} lines are marked REVIEW" in ran.out
     check = pcor_("schema", "check", files.table, "--schema", out)
     assert check.code == 0
-    assert check.out == f"{OWNER_ONLY}\nthe table fits the schema\n"
+    assert check.out.startswith(f"{OWNER_ONLY}\nthe table fits the schema\n")
+    assert "contexts can contain a record" in check.out
+    assert "contexts can contain a record" in ran.out
     assert f"{marks} lines of the schema are still marked REVIEW" in check.err
     request = ("--schema", out, "--record", OUTLIER, "--epsilon", 1, "--detector", GRUBBS)
     draft = pcor_("release", files.table, *request)
@@ -373,10 +375,40 @@ def test_init_and_check_say_what_it_means_to_have_no_id(files: Files) -> None:
     assert "no id column" not in pcor_("schema", "check", files.table, "--schema", drafted).err
 
 
+def test_a_schema_says_what_its_size_rules_out_before_anybody_is_refused(files: Files) -> None:
+    large = files.folder / "large.toml"
+    large.write_text(SCHEMA.replace(JOBS, LARGE), encoding="utf-8")
+    ran = pcor_("schema", "check", files.table, "--schema", large)
+    assert "2,147,483,648 contexts can contain a record" in ran.out
+    asked = ("--schema", large, "--record", OUTLIER, "--epsilon", 1, "--detector", "tail")
+    told = pcor_("plan", files.table, *asked)
+    for text in (ran.out, told.out):
+        assert "--guarantee dp, --search direct, pcor tradeoff, pcor audit" in text
+        assert "need a larger --limit" in text
+    noted = pcor_("plan", files.table, *asked, "--json").json["note"]
+    assert noted in told.out
+
+
+def test_the_command_line_gives_dp_the_limit_that_its_refusal_names(files: Files) -> None:
+    large = files.folder / "large.toml"
+    large.write_text(SCHEMA.replace(JOBS, LARGE), encoding="utf-8")
+    asked = ("--schema", large, "--record", OUTLIER, "--epsilon", 1, "--detector", "tail")
+    refused = pcor_("plan", files.table, *asked, "--guarantee", "dp")
+    assert refused.code == 2
+    assert "raise --limit" in refused.err
+    assert "limit=" not in refused.err
+    told = pcor_("plan", files.table, *asked, "--guarantee", "dp", "--limit", 1 << 31)
+    assert told.code == 0
+
+
 def test_init_as_json(files: Files) -> None:
     out = files.folder / "draft.toml"
     asked = ("--metric", "pay", "--attributes", "job", "--out", out, "--json")
-    assert pcor_("schema", "init", files.table, *asked).json == {"schema": str(out), "to_review": 3}
+    assert pcor_("schema", "init", files.table, *asked).json == {
+        "schema": str(out),
+        "to_review": 3,
+        "possible_contexts": 4,
+    }
 
 
 def test_init_shows_the_owner_which_cells_of_the_metric_are_not_numbers(files: Files) -> None:
@@ -411,6 +443,7 @@ def test_check_shows_the_owner_what_does_not_fit(files: Files) -> None:
         "declare what could occur, or other = ... counts them as one value, "
         'outside = "drop" leaves such rows out',
         "the table does not fit the schema",
+        "7 values of 3 attributes: 16 contexts can contain a record (4 values may come or go).",
     ]
 
 
@@ -431,6 +464,7 @@ def test_check_as_json(files: Files) -> None:
                 "remedy": 'correct them, or empty them and set missing = "drop" under [metric]',
             }
         ],
+        "possible_contexts": 16,
     }
 
 
@@ -1261,7 +1295,7 @@ BAD = [
         "a domain too large for Direct",
         lambda f: (*with_schema(JOBS, LARGE)(f), "--search", "direct"),
         "too_large",
-        "search 'direct' ... 2,147,483,648 contexts ... widest_first",
+        "search 'direct' ... 2,147,483,648 contexts ... --search widest_first ... --limit",
     ),
     Bad(
         "no valid context",

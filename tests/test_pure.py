@@ -428,11 +428,46 @@ def test_what_cannot_be_had_is_refused_with_the_reason(
         pcor.plan(LARGER, 1, **(usual | options))
 
 
+WIDE = pcor.Schema(metric="pay", attributes={"job": list(range(40))}, positions="public")
+
+
 def test_a_space_too_large_to_list_is_refused_from_public_facts() -> None:
-    wide = pcor.Schema(metric="pay", attributes={"job": list(range(40))}, id="id")
+    asked: dict[str, Any] = {"detector": pcor.Tail(0.1), "guarantee": "dp"}
     with pytest.raises(TooLarge, match="549,755,813,888"):
-        pcor.plan(wide, 1, detector=pcor.Tail(0.1), guarantee="dp")
-    pcor.plan(wide, 1, detector=pcor.Tail(0.1), guarantee="dp", search=pcor.Direct(limit=1 << 40))
+        pcor.plan(WIDE, 1, **asked)
+    pcor.plan(WIDE, 1, search=pcor.Direct(limit=1 << 40), **asked)
+    assert pcor.plan(WIDE, 1, limit=1 << 40, **asked).search == pcor.Direct(limit=1 << 40)
+
+
+@pytest.mark.parametrize("search", ["auto", "direct"])
+def test_what_helps_against_too_many_contexts_is_what_dp_allows_at_that_door(search: str) -> None:
+    """Not widest_first, which dp refuses; and each door names what it has."""
+    with pytest.raises(TooLarge) as refused:
+        pcor.plan(WIDE, 1, detector=pcor.Tail(0.1), guarantee="dp", search=search)
+    said = str(refused.value), refused.value.at("cli"), refused.value.at("service")
+    assert not any("widest_first" in words for words in said)
+    assert ["raise limit=" in words for words in said] == [True, False, False]
+    assert ["raise --limit" in words for words in said] == [False, True, False]
+    assert "register it with a larger limit" in said[2]
+
+
+def test_no_limit_is_recommended_where_none_helps() -> None:
+    wider = pcor.Schema(metric="pay", attributes={"job": list(range(80))}, id="id")
+    with pytest.raises(TooLarge) as refused:
+        pcor.plan(wider, 1, detector=pcor.Tail(0.1), guarantee="dp")
+    for words in (str(refused.value), refused.value.at("cli"), refused.value.at("service")):
+        assert "fewer values" in words
+        assert "raise" not in words
+        assert "larger limit" not in words
+
+
+def test_a_space_far_too_large_to_list_is_drawn_from_where_the_owner_raises_the_limit() -> None:
+    job = [n % 40 for n in range(80_000)]
+    pay = [100.0, *(float(n % 50) for n in range(1, 80_000))]
+    table = pcor.Table(pa.table({"job": job, "pay": pay}), WIDE)
+    release = pcor.release(table, 0, 1, pcor.Tail(0.1), guarantee="dp", limit=1 << 40)
+    # Each job left out costs 2,000 people, exp(-54): with all but such a chance it is all of them.
+    assert release.context == pcor.Context.full(WIDE)
 
 
 def test_the_release_says_what_it_promises_and_what_it_does_not() -> None:

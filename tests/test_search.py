@@ -203,6 +203,25 @@ def test_auto_lists_a_space_only_where_the_draw_need_not() -> None:
     assert pcor.plan(middling, 1, detector=slow).search.name == "widest_first"
 
 
+def test_a_limit_is_up_to_where_auto_is_direct() -> None:
+    large = pcor.Schema(metric="pay", attributes={"job": list(range(31))})
+    found = [pcor.plan(large, 1, limit=limit).search.name for limit in (1 << 29, 1 << 30)]
+    assert found == ["widest_first", "direct"]
+    assert pcor.plan(large, 1, search="direct", limit=1 << 30).search == pcor.Direct(limit=1 << 30)
+    assert pcor.plan(SCHEMA, 1, limit=1).search.name == "widest_first"
+
+
+@pytest.mark.parametrize("limit", [0, 2.5, True, (1 << 60) + 1])
+def test_a_limit_that_cannot_be_counted_to_is_refused(limit: Any) -> None:
+    with pytest.raises(ParameterError, match="limit must be a whole number from 1 to 1,152,9"):
+        pcor.plan(SCHEMA, 1, limit=limit)
+
+
+def test_a_limit_is_refused_where_the_search_takes_none() -> None:
+    with pytest.raises(ParameterError, match="limit goes with search 'direct' or 'auto'"):
+        pcor.plan(SCHEMA, 1, search="uniform", limit=9)
+
+
 def test_direct_is_refused_on_a_large_space_with_the_alternative_named() -> None:
     large = pcor.Schema(metric="pay", attributes={"job": list(range(40))})
     with pytest.raises(TooLarge, match=r"549,755,813,888 contexts.*widest_first"):

@@ -20,6 +20,7 @@ from tests.service_world import (
     ORDINARY,
     OTHER,
     OUTLIER,
+    SCHEMA,
     World,
     registration,
     world,
@@ -451,6 +452,20 @@ def test_metrics_count_and_time_nothing(place: World) -> None:
     text = place.send("auditor", "GET", "/v1/metrics").text
     assert 'pcor_ledger_entries_total{kind="charge"}' in text
     assert not any(word in text for word in ("seconds", "duration", "latency", "bucket"))
+
+
+def test_a_dataset_too_large_for_dp_is_registered_with_a_larger_limit(place: World) -> None:
+    declared = SCHEMA.to_dict()
+    name = next(iter(declared["attributes"]))
+    declared["attributes"][name]["values"] += [f"more {n}" for n in range(40)]
+    body = registration(schema=declared, detector="tail", guarantee="dp", budget=None)
+    refused = place.send("owner", "PUT", "/v1/datasets/wide", json=body)
+    assert refused.json()["kind"] == "too_large"
+    assert "register it with a larger limit" in refused.json()["detail"]
+    assert not any(word in refused.json()["detail"] for word in ("limit=", "--limit", "widest"))
+    taken = place.send("owner", "PUT", "/v1/datasets/wide", json=body | {"limit": 1 << 50})
+    assert taken.status_code == 200
+    assert taken.json()["options"]["limit"] == 1 << 50
 
 
 def test_registering_the_same_again_changes_nothing(place: World) -> None:

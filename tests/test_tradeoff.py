@@ -230,8 +230,23 @@ def test_the_library_refuses_what_cannot_be_compared(table: pcor.Table) -> None:
 
 
 def test_a_space_without_a_largest_valid_context_to_compare_with_is_refused() -> None:
-    with pytest.raises(TooLarge, match="largest valid context"):
-        module.check_space(schema(team=[str(n) for n in range(30)]))
+    large = schema(team=[str(n) for n in range(30)])
+    with pytest.raises(TooLarge, match=r"largest valid context.*raise limit=") as refused:
+        module.check_space(large)
+    assert "raise --limit" in refused.value.at("cli")
+    module.check_space(large, 1 << 40)
+
+
+def test_dp_on_a_space_that_is_not_listed_has_the_same_points(
+    table: pcor.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    detector, options = pcor.Tail(0.02), {"epsilons": ["0.1", "5"], "lines": [PURE]}
+    listed = tradeoff(table, [150], detector=detector, **options)  # type: ignore[arg-type]
+    monkeypatch.setattr("pcor.soft.LARGEST_LIST", -1)
+    found = tradeoff(table, [150], detector=detector, **options)  # type: ignore[arg-type]
+    for one, other in zip(listed, found, strict=True):
+        assert other.utility == pytest.approx(one.utility, abs=1e-4)
+        assert other.validity == pytest.approx(one.validity, abs=1e-4)
 
 
 # -- the command ----------------------------------------------------------------------------------

@@ -26,6 +26,9 @@ from pcor.validity import Validity
 # minute of LOF on two cores.
 ENUMERATION_LIMIT = 1 << 24
 
+# Nobody waits for more than this: at that pace it is eight hours.
+PATIENCE = 1 << 34
+
 # Contexts that share their outer bits: 2^14 of them keep their moments in the processor's cache.
 BLOCK_BITS = 14
 
@@ -174,10 +177,20 @@ def joined(parts: Iterable[MatchingContexts]) -> MatchingContexts:
 def check_size(size: int, limit: int) -> None:
     """Refuse to enumerate a space larger than a public limit."""
     if size > limit:
+        what = f"the record has {counted(size)} possible contexts, more than the limit of {limit:,}"
         raise TooLarge(
-            f"the record has {counted(size)} possible contexts, more than the limit of {limit:,}; "
-            "raise limit= (--limit) if you have the time"
+            what,
+            python=patience(size, "raise limit="),
+            cli=patience(size, "raise --limit"),
+            service="the page does not look at so many; pcor audit on the command line may",
         )
+
+
+def patience(size: int, advice: str) -> str:
+    """Return the advice to raise a limit, where anybody could wait for that many contexts."""
+    if size <= PATIENCE:
+        return f"{advice} if you have the time: half a minute for every 16 million, about"
+    return "no limit helps with so many: declare fewer values, with wider bins and an 'other'"
 
 
 def is_outlier(

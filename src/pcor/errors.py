@@ -49,6 +49,11 @@ class PcorError(Exception):
     exit_code: ClassVar[int] = 2
     kind: ClassVar[str] = "bad_input"
 
+    def at(self, door: str) -> str:
+        """Return what is said at a door, "cli" or "service"; ``str`` is for Python."""
+        del door
+        return str(self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         # Python would call __init__ with the message, which some of these build from other
         # arguments; a process pool that cannot read an error waits for ever.
@@ -129,9 +134,28 @@ class StartError(PcorError):
 
 
 class TooLarge(PcorError):
-    """The space of contexts, or the table as a whole, is beyond a public limit."""
+    """The space of contexts, or the table as a whole, is beyond a public limit.
+
+    What can be done about it depends on the door: Python has arguments, the command line has flags,
+    the service has what a dataset is registered with.
+
+    Args:
+        what: what is too large, in public words.
+        python: what to do in Python.
+        cli: what to do on the command line, where that is something else.
+        service: what to do at the service and its page.
+    """
 
     kind = "too_large"
+
+    def __init__(self, what: str, *, python: str = "", cli: str = "", service: str = "") -> None:
+        super().__init__(f"{what}; {python}" if python else what)
+        self._what, self._advice = what, {"cli": cli, "service": service}
+
+    def at(self, door: str) -> str:
+        """Return what is too large, and what to do about it at this door."""
+        advice = self._advice[door]
+        return f"{self._what}; {advice}" if advice else str(self)
 
 
 class WriteError(PcorError):

@@ -20,6 +20,7 @@ from pcor.promise import GUARANTEES, Promise
 from pcor.schema import Schema
 from pcor.search import Direct, Search, get_search
 from pcor.search.base import GraphSearch
+from pcor.search.direct import COUNTABLE
 from pcor.selection import check_exponent, check_mechanism
 from pcor.soft import LARGEST_FACTOR, Needed, default_steepness, needed, score_range
 from pcor.timing import Estimate, estimate
@@ -173,6 +174,7 @@ def plan(
     guarantee: str = "ocdp",
     delta: object = None,
     steepness: int | None = None,
+    limit: int | None = None,
 ) -> Plan:
     """Settle a release from public knowledge alone; ``release`` documents the arguments."""
     rule = _describable(get_detector(detector))
@@ -186,9 +188,21 @@ def plan(
         raise ParameterError("steepness goes with guarantee='dp'; leave it out")
     # The direct mechanism need not list the whole space then (release.best_first).
     ordered = counts_rows(wanted)
+    if limit is not None:
+        check_whole("limit", limit, COUNTABLE)
     resolved = get_search(
-        search, schema, samples=samples, start=start, compiled=rule.has_kernel and ordered
+        search,
+        schema,
+        samples=samples,
+        start=start,
+        limit=limit,
+        compiled=rule.has_kernel and ordered,
+        guarantee=guarantee,
     )
+    if limit is not None and search != "auto" and not isinstance(resolved, Direct):
+        raise ParameterError(
+            f"limit goes with search 'direct' or 'auto', not {resolved.name!r}; leave it out"
+        )
     given = {
         "start": resolved.start if isinstance(resolved, GraphSearch) else start,
         "the context of Overlap": chosen_context(wanted),

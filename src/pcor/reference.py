@@ -28,7 +28,7 @@ from pyarrow import parquet
 
 from pcor.context import Context
 from pcor.detectors import Detector, get_detector
-from pcor.enumeration import Progress
+from pcor.enumeration import Progress, patience
 from pcor.errors import ContextError, SourceError, TooLarge, WriteError, counted
 from pcor.every_context import EveryContext, count_contexts, number_of
 from pcor.promise import OWNER_ONLY
@@ -147,8 +147,9 @@ def check_reference_size(schema: Schema, limit: int) -> None:
     size = count_contexts(schema)
     if size > limit:
         raise TooLarge(
-            f"the schema has {counted(size)} contexts, more than the limit of {limit:,}; raise "
-            "limit= (--limit) if you have the time"
+            f"the schema has {counted(size)} contexts, more than the limit of {limit:,}",
+            python=patience(size, "raise limit="),
+            cli=patience(size, "raise --limit"),
         )
 
 

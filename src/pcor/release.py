@@ -58,6 +58,7 @@ def release(
     guarantee: str = "ocdp",
     delta: object = None,
     steepness: int | None = None,
+    limit: int | None = None,
     budget: Purse | None = None,
     chooser: Chooser | None = None,
 ) -> Release:
@@ -77,7 +78,8 @@ def release(
         search: a search or its name: auto, direct, widest_first, uniform, random_walk,
             depth_first, breadth_first.
         utility: population, overlap, or an object with sensitivity, monotonic and score.
-        samples: how many contexts a sampling search collects.
+        samples: how many contexts a sampling search collects: up to a million, 100,000 for
+            random_walk, 10,000 for depth_first and breadth_first.
         start: a valid context to start from; by default one is found by validity alone.
         accounting: tight, or paper to reproduce its numbers.
         selection: the mechanism of every paid draw: exponential or permute_and_flip. By default
@@ -88,6 +90,8 @@ def release(
             stands out somewhere by a margin (``Plan.needed``); if not, nothing is said of it.
         delta: an additive slack, for searches with many paid choices; buys larger exponents.
         steepness: under dp, how many people of utility one person of margin is worth.
+        limit: the largest space of contexts to draw from directly (2^24), and up to which auto does
+            so (2^22); dp always does. Beyond 2^24 time and memory depend on the rows.
         budget: what pays; refuses when it cannot.
         chooser: where random decisions come from; by default the operating system.
     """
@@ -107,6 +111,7 @@ def release(
         guarantee=guarantee,
         delta=delta,
         steepness=steepness,
+        limit=limit,
     )
     looked_at = look(settled, table, record)
     if budget is not None:

@@ -34,6 +34,9 @@ Numbers = NDArray[np.int64]
 # worth this many times its people; chosen on synthetic tables (docs/results/pure.md).
 _MARGIN_TO_PEOPLE = 4
 
+# Once one context in this many was visited the rest is listed: by then that costs about as much.
+_LIST_AFTER = 64
+
 # Steepness times the share's denominator, at most: scores of up to 2^31 rows, with a minimal
 # population of up to 2^31, then differ by at most 2^62.
 LARGEST_FACTOR = 1 << 30
@@ -42,9 +45,9 @@ LARGEST_FACTOR = 1 << 30
 class SoftOrder(Met):
     """All contexts of a record by falling soft score; ``ordered.Candidates``.
 
-    Where the space can be listed, all scores are computed and sorted. Where it cannot, contexts are
-    met by falling utility, which bounds the score from above; each waits until nothing unvisited
-    can be better.
+    Contexts are visited by falling utility, which bounds the score from above; each waits until
+    nothing unvisited can be better. Most draws are decided after a few. If one is not, and the
+    space can be listed, the scores of all that was not visited are computed and sorted.
 
     Args:
         validity: the rows, the queried record, and what was read of its region.
@@ -66,14 +69,25 @@ class SoftOrder(Met):
         self._descent = Descent(validity.record, view, weights)
         super().__init__(self._descent.space)
         self._step = FIRST_STEP
-        # Those visited that have to wait: where the space is listed, all of them from the start.
-        self._waiting: Numbers = np.zeros(0, dtype=np.int64)
-        self._scores: Numbers = np.zeros(0, dtype=np.int64)
-        self._listed = len(self._descent.space.free) <= LARGEST_LIST
-        if self._listed:
-            totals = self._descent.totals
-            scores = self._score(totals(weights), totals(view.cell_counts), totals(self._region))
-            self._wait(np.arange(len(scores)), scores)
+        self._weights = weights
+        self._waiting: Numbers = np.zeros(0, dtype=np.int64)  # visited, and not met yet
+        self._scores: Numbers = np.zeros(0, dtype=np.int64)  # theirs
+        self._visited = 0
+        self._listed = False
+
+    def list_all(self) -> bool:
+        """Put all that was not visited among those that wait; not if the space is too large."""
+        free = len(self._descent.space.free)
+        if not self._listed and free <= LARGEST_LIST:
+            totals, weights = self._descent.totals, self._weights
+            scores = self._score(
+                totals(weights), totals(self._view.cell_counts), totals(self._region)
+            )
+            left = np.ones(len(scores), dtype=bool)
+            left[np.concatenate([self._waiting, *self._indices])] = False
+            self._listed = True
+            self._wait(np.flatnonzero(left), scores[left])
+        return self._listed
 
     @property
     def finished(self) -> bool:
@@ -95,8 +109,11 @@ class SoftOrder(Met):
 
     def advance(self) -> None:
         """Meet some more: visit, and take those that nothing unvisited can beat."""
+        if not self._nothing_unvisited and self._visited * _LIST_AFTER >= self._space.size:
+            self.list_all()
         if not self._nothing_unvisited:
             indices, utilities = self._descent.visit(self._step)
+            self._visited += len(indices)
             words = self._descent.space.words_of(indices.astype(np.uint64))
             n, c = self._view.populations(words), self._view.totals(words, self._region)
             self._wait(indices, self._score(utilities, n, c))
@@ -110,7 +127,7 @@ class SoftOrder(Met):
 
     @property
     def scores(self) -> Numbers:
-        """The scores of all that waits, falling: at first those of all contexts. Private."""
+        """The scores of all that waits, falling. Private."""
         return self._scores
 
     def populations(self) -> Numbers:

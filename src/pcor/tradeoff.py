@@ -11,23 +11,24 @@ decision, so its points are what to expect, to within 1e-4.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.best_first import BestFirst
+from pcor.best_first import BestFirst, Met
 from pcor.choosing import Chooser
 from pcor.context import Context
 from pcor.detectors import Detector, get_detector
 from pcor.enumeration import ENUMERATION_LIMIT, outliers
-from pcor.errors import NoValidContext, ParameterError, TooLarge, counted
+from pcor.errors import NoValidContext, ParameterError, TooLarge, check_whole, counted
 from pcor.planning import Plan, plan
 from pcor.release import best_first, explore
 from pcor.schema import Schema
 from pcor.search import Direct
+from pcor.search.direct import COUNTABLE, advice
 from pcor.soft import SoftOrder
 from pcor.table import Table
 from pcor.testing import seeded
@@ -59,7 +60,9 @@ class Line:
     accounting: str = "tight"
     delta: str | None = None
 
-    def plan(self, schema: Schema, epsilon: object, detector: Detector) -> Plan:
+    def plan(
+        self, schema: Schema, epsilon: object, detector: Detector, limit: int = ENUMERATION_LIMIT
+    ) -> Plan:
         """Settle a release of this line."""
         return plan(
             schema,
@@ -69,6 +72,7 @@ class Line:
             guarantee=self.guarantee,
             accounting=self.accounting,
             delta=self.delta,
+            limit=limit if self.search == "direct" else None,
         )
 
 
@@ -128,6 +132,7 @@ def tradeoff(
     epsilons: Sequence[object] = EPSILONS,
     lines: Sequence[Line] = LINES,
     seed: int = 0,
+    limit: int = ENUMERATION_LIMIT,
     progress: Progress | None = None,
 ) -> list[Point]:
     """Return what each epsilon buys on each line. NOT PRIVATE: for the owner only.
@@ -139,14 +144,16 @@ def tradeoff(
         epsilons: the total costs.
         lines: what to compare.
         seed: of all random decisions; every line and epsilon gets the same.
+        limit: the largest space of contexts to look for the largest valid one in.
         progress: called with (parts done, parts in all) now and then.
     """
     if not records or not epsilons:
         raise ParameterError("the trade-off needs at least one record and one epsilon")
-    check_space(table.schema)
+    check_space(table.schema, limit)
     rule = get_detector(detector)
-    plans = {line: [line.plan(table.schema, e, rule) for e in epsilons] for line in lines}
-    flattest = min(float(Line("direct").plan(table.schema, e, rule).bill.eta) for e in epsilons)
+    plans = {line: [line.plan(table.schema, e, rule, limit) for e in epsilons] for line in lines}
+    direct = [Line("direct").plan(table.schema, e, rule, limit) for e in epsilons]
+    flattest = min(float(settled.bill.eta) for settled in direct)
     found: dict[Line, list[list[Outcome]]] = {line: [] for line in lines}
     for place, record in enumerate(records):
         validity = Validity(table, table.record(record), rule)
@@ -163,14 +170,16 @@ def tradeoff(
     ]
 
 
-def check_space(schema: Schema) -> None:
+def check_space(schema: Schema, limit: int = ENUMERATION_LIMIT) -> None:
     """Refuse a space in which the largest valid context cannot be found for comparison."""
+    check_whole("limit", limit, COUNTABLE)
     size = 1 << schema.free
-    if size > ENUMERATION_LIMIT:
+    if size > limit:
         raise TooLarge(
             f"the trade-off compares with the largest valid context, and a record has "
-            f"{counted(size)} possible ones, more than the limit of {ENUMERATION_LIMIT:,}; take a "
-            "schema with fewer values"
+            f"{counted(size)} possible ones, more than the limit of {limit:,}",
+            python=advice(size, "raise limit=", "declare fewer values"),
+            cli=advice(size, "raise --limit", "declare fewer values"),
         )
 
 
@@ -211,29 +220,28 @@ class Candidates(NamedTuple):
 
 
 def _outcomes(
-    plans: Iterable[Plan], validity: Validity, valid: Candidates, seed: int
+    plans: Sequence[Plan], validity: Validity, valid: Candidates, seed: int
 ) -> list[Outcome]:
     """Return what to expect of each plan of a line, for one record."""
     largest = int(valid.populations[0])
+    flattest = min(float(settled.bill.eta) for settled in plans)
     found: Candidates | None = None
     outcomes = []
     for settled in plans:
         # Only paid choices depend on epsilon; other candidates serve for all.
         if found is None or settled.search.paid_choices:
-            found = _candidates(settled, validity, valid, seeded(seed))
+            found = _candidates(settled, validity, valid, seeded(seed), flattest)
         outcomes.append(expected(found, largest, float(settled.bill.eta), settled.selection))
     return outcomes
 
 
 def _candidates(
-    settled: Plan, validity: Validity, valid: Candidates, chooser: Chooser
+    settled: Plan, validity: Validity, valid: Candidates, chooser: Chooser, eta: float
 ) -> Candidates:
     """Run a search. Nothing found is no candidates."""
     if isinstance(settled.search, Direct):
         order = best_first(settled, validity)
-        if isinstance(order, SoftOrder):
-            return Candidates(order.scores, order.populations() * (order.scores > 0))
-        return valid
+        return _soft(order, validity, eta) if isinstance(order, SoftOrder) else valid
     try:
         _, listed = explore(settled, validity, chooser)
     except NoValidContext:
@@ -245,6 +253,30 @@ def _candidates(
 def _best(validity: Validity, eta: float) -> Candidates:
     """Return the valid contexts, largest first, until the others can hardly be drawn."""
     order = BestFirst(validity, validity.table.view.cell_counts)
+    _meet(order, eta)
+    scores = _scores(order)
+    if not len(scores):
+        raise NoValidContext("one of the records has no valid context at all; give outliers only")
+    return Candidates(scores, scores)
+
+
+def _soft(order: SoftOrder, validity: Validity, eta: float) -> Candidates:
+    """Return all contexts by soft score, or those that can be drawn where they are too many."""
+    if order.list_all():
+        return Candidates(order.scores, order.populations() * (order.scores > 0))
+    _meet(order, eta)
+    scores = _scores(order)
+    return Candidates(scores, validity.table.populations(order.masks()) * (scores > 0))
+
+
+def _scores(order: Met) -> Numbers:
+    met = order.met()
+    scores: Numbers = np.repeat([run.utility for run in met], [run.count for run in met])
+    return scores.astype(np.int64)
+
+
+def _meet(order: BestFirst | SoftOrder, eta: float) -> None:
+    """Meet candidates until the others can hardly be drawn."""
     while not order.finished:
         order.advance()
         if order.met():
@@ -253,11 +285,6 @@ def _best(validity: Validity, eta: float) -> Candidates:
             # Under either mechanism no others are drawn with more chance than their weights' sum.
             if sum(count * float(np.exp(depth)) for count, depth in rest) < _NEGLIGIBLE:
                 break
-    met = order.met()
-    if not met:
-        raise NoValidContext("one of the records has no valid context at all; give outliers only")
-    scores = np.repeat([run.utility for run in met], [run.count for run in met])
-    return Candidates(scores, scores)
 
 
 def expected(candidates: Candidates, largest: int, eta: float, mechanism: str) -> Outcome:

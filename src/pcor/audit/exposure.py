@@ -29,6 +29,8 @@ from pcor.enumeration import ENUMERATION_LIMIT, Progress
 from pcor.errors import ParameterError, TooLarge
 from pcor.planning import plan
 from pcor.schema import Schema, Value
+from pcor.search import Direct
+from pcor.search.direct import COUNTABLE
 from pcor.table import Table, check_table
 
 # Under dp the ratio is computed while it takes no more scores than this; a proof bounds it anyway.
@@ -70,6 +72,7 @@ def exposure(
             accounting, selection, guarantee, delta, steepness.
     """
     check_table(table)
+    options = audited_options(options, limit)
     settled = plan(table.schema, epsilon, **options)
     given = None if insert is None else checked_metrics(insert, "insert")
     audited = Audited(table, record, settled, max(limit or 0, ENUMERATION_LIMIT))
@@ -105,6 +108,14 @@ def exposure(
         note,
         **_own(audited),
     )
+
+
+def audited_options(options: dict[str, Any], limit: int | None) -> dict[str, Any]:
+    """Return the options of a release that draws from as many contexts as an audit looks at."""
+    search, guarantee = options.get("search", "auto"), options.get("guarantee")
+    if limit is None or not (search == "direct" or (search == "auto" and guarantee == "dp")):
+        return options
+    return options | {"search": Direct(limit=min(max(limit, ENUMERATION_LIMIT), COUNTABLE))}
 
 
 def exposures(

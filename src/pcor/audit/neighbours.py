@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pcor.audit import lof_windows
 from pcor.audit.changed import Row, cell_codes, changed_view, verdicts
 from pcor.audit.cubes import Cubes, Indices
-from pcor.enumeration import Progress
+from pcor.enumeration import Progress, patience
 from pcor.errors import ParameterError, TooLarge, counted, others_code
 from pcor.sources.encoding import LARGEST_METRIC
 from pcor.table import Record
@@ -235,12 +235,19 @@ def _check_verdicts(validity: Validity, kind: str, needs: list[int], limit: int 
         limit = VERDICT_LIMIT if validity.detector.has_kernel else SLOW_VERDICT_LIMIT
     size = validity.record.space.size
     if size + sum(size >> need.bit_count() for need in needs) > limit:
-        fewer = "rows= to look at some rows only" if kind == "removed" else "fewer values"
+        python, cli = patience(size, "raise limit="), patience(size, "raise --limit")
+        if size <= limit:  # otherwise it does not help to try fewer rows
+            removed = kind == "removed"
+            python += (
+                f", or give {'rows= to look at some rows only' if removed else 'fewer values'}"
+            )
+            cli += "" if removed else ", or --insert fewer metrics, or none"
         raise TooLarge(
             f"the record has {counted(size)} possible contexts, and judging them again for every "
-            f"row {kind} takes more than the limit of {limit:,} verdicts; raise limit= if you have "
-            # Where the contexts alone are too many, it does not help to try fewer rows.
-            + ("the time" if size > limit else f"the time, or give {fewer}")
+            f"row {kind} takes more than the limit of {limit:,} verdicts",
+            python=python,
+            cli=cli,
+            service="the page does not take so long; pcor audit on the command line has --limit",
         )
 
 

@@ -20,6 +20,7 @@ from pcor.audit import (
 )
 from pcor.audit import exposure as exposure_of
 from pcor.audit.divergence import ERROR
+from pcor.audit.exposure import audited_options
 from pcor.audit.match import KINDS, REPEATS, group_delta, group_epsilon
 from pcor.audit.report import chance
 from pcor.cli import options
@@ -118,7 +119,7 @@ def audit(
         "delta": delta,
         "steepness": steepness,
     }
-    plan(declared, epsilon, **settings)  # what can be refused without looking at rows
+    plan(declared, epsilon, **audited_options(settings, limit))  # refuses without looking at rows
     tell_of_compiling()
     with waiting("reading the table", quiet=as_json):
         table = pcor.Table(file, declared)

@@ -85,7 +85,9 @@ SearchName = Annotated[
 Samples = Annotated[
     int | None,
     typer.Option(
-        "--samples", help="How many contexts a sampling search collects before the final draw."
+        "--samples",
+        help="How many contexts a sampling search collects before the final draw: at most a "
+        "million, 100,000 for random_walk, 10,000 for depth_first and breadth_first.",
     ),
 ]
 UtilityName = Annotated[
@@ -129,6 +131,14 @@ Delta = Annotated[
     typer.Option(
         "--delta",
         help="A small chance, such as 1e-6, that buys depth_first and breadth_first more accuracy.",
+    ),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        "--limit",
+        help="The largest space of contexts to draw from directly: 2^24 by default, 2^22 for auto. "
+        "Beyond 2^24 time and memory depend on the rows.",
     ),
 ]
 Steepness = Annotated[

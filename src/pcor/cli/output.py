@@ -63,7 +63,7 @@ def guarded(command: Command) -> Command:
             command(*args, **kwargs)
         except PcorError as error:
             # Notes are for whoever has the rows: they name what the schema need not name.
-            sentence = "; ".join([str(error), *getattr(error, "__notes__", ())])
+            sentence = "; ".join([error.at("cli"), *getattr(error, "__notes__", ())])
             _fail(sentence, error.kind, error.exit_code, as_json=kwargs.get("as_json", False))
         except KeyboardInterrupt:
             tell("pcor: interrupted; no file was left half-written")

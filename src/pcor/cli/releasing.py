@@ -11,6 +11,7 @@ import pcor
 from pcor.cli import many, options, paying
 from pcor.cli.compiling import tell_of_compiling
 from pcor.cli.output import guarded, promised, say, say_json, tell, waiting
+from pcor.cli.sizes import beyond_limits
 from pcor.errors import ParameterError
 from pcor.schema import Schema
 from pcor.sources.fitting import marked_lines
@@ -65,6 +66,7 @@ def plan(
     guarantee: options.Guarantee = "ocdp",
     delta: options.Delta = None,
     steepness: options.Steepness = None,
+    limit: options.Limit = None,
     rows: Annotated[
         int | None,
         typer.Option(
@@ -94,6 +96,7 @@ def plan(
         "guarantee": guarantee,
         "delta": delta,
         "steepness": steepness,
+        "limit": limit,
         **_request(declared, utility, overlap_with, start),
     }
     settled = _settle(declared, request)
@@ -106,10 +109,13 @@ def plan(
     expected = None if rows is None else settled.estimate(rows)
     if as_json:
         timed = {} if expected is None else {"estimate": expected.to_dict()}
-        say_json({"record": one, **settled.to_dict(), **timed})
+        noted = {"note": too_much} if (too_much := beyond_limits(declared)) else {}
+        say_json({"record": one, **settled.to_dict(), **timed, **noted})
         return
     say(f"A release for record {one} would do this; no row was looked at.\n")
     say(f"{settled}\n\n{promised(settled.promise, full=full)}")
+    if too_much := beyond_limits(declared):
+        say(f"\nNote: {too_much}.")
     wanted = settled.needed()
     if rows is not None and wanted is not None and wanted.rows > rows:
         say(
@@ -140,6 +146,7 @@ def release(
     guarantee: options.Guarantee = "ocdp",
     delta: options.Delta = None,
     steepness: options.Steepness = None,
+    limit: options.Limit = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -209,6 +216,7 @@ def release(
         "guarantee": guarantee,
         "delta": delta,
         "steepness": steepness,
+        "limit": limit,
         **_request(declared, utility, overlap_with, start),
     }
     # What can be refused without the rows is, before they are read.

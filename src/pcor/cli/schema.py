@@ -10,7 +10,8 @@ import typer
 
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, say, say_json, tell, waiting
-from pcor.errors import WriteError
+from pcor.cli.sizes import beyond_limits, space_in_words
+from pcor.errors import WriteError, counted
 from pcor.schema import REVIEW, Schema
 from pcor.sources.fitting import NO_ID, draft, marked_lines, misfits
 from pcor.writing import check_target, write_text
@@ -56,8 +57,9 @@ def init(
         text = draft(file, metric=metric, attributes=names, id_column=id_column)
     write_text(out, text)
     marked = text.count(REVIEW)
+    drafted = Schema.from_file(out, draft=True)
     if as_json:
-        say_json({"schema": str(out), "to_review": marked})
+        say_json({"schema": str(out), "to_review": marked, **_size(drafted)})
         return
     say(OWNER_ONLY)
     say(f"drafted {out}: {marked} lines are marked REVIEW because they were read off the data.")
@@ -65,6 +67,7 @@ def init(
     say("until then pcor release refuses this schema.")
     if id_column is None:
         tell(f"note: {NO_ID}; --id names one")
+    _say_size(drafted)
 
 
 @app.command("check")
@@ -84,7 +87,8 @@ def check(
     marks = marked_lines(schema)
     if as_json:
         rows = [asdict(misfit) for misfit in found]
-        say_json({"owner_only": OWNER_ONLY, "fits": not found, "to_review": marks, "misfits": rows})
+        fits = {"fits": not found, "to_review": marks, "misfits": rows}
+        say_json({"owner_only": OWNER_ONLY, **fits, **_size(declared)})
     else:
         say(OWNER_ONLY)
         for misfit in found:
@@ -92,7 +96,22 @@ def check(
         say("the table does not fit the schema" if found else "the table fits the schema")
         if not declared.names_records:
             tell(f"note: {NO_ID}")
+        _say_size(declared)
         if marks:
             tell(f"{marks} lines of the schema are still marked REVIEW")
     if found:
         raise typer.Exit(2)
+
+
+def _size(schema: Schema) -> dict[str, int | str]:
+    """Return how many contexts there are, and what that rules out."""
+    size, too_much = 1 << schema.free, beyond_limits(schema)
+    noted: dict[str, int | str] = {"note": too_much} if too_much else {}
+    return {"possible_contexts": size if size < 1 << 53 else counted(size), **noted}
+
+
+def _say_size(schema: Schema) -> None:
+    """Say how many contexts there are; after the draft or the check, what that rules out."""
+    say(f"{space_in_words(schema)}.")
+    if too_much := beyond_limits(schema):
+        say(f"Note: {too_much}.")

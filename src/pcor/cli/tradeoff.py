@@ -16,6 +16,7 @@ from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell
 from pcor.demo import salary_table
 from pcor.detectors import CountDetector, get_detector
+from pcor.enumeration import ENUMERATION_LIMIT
 from pcor.errors import NoValidContext, ParameterError
 from pcor.schema import Schema
 from pcor.tradeoff import (
@@ -60,6 +61,12 @@ def tradeoff(
         bool, typer.Option("--quick", help="Few outliers and epsilons: seconds, not minutes.")
     ] = False,
     seed: Annotated[int, typer.Option("--seed", help="Of the records and of every decision.")] = 0,
+    limit: Annotated[
+        int,
+        typer.Option(
+            "--limit", help="The largest space of contexts to look for the largest valid one in."
+        ),
+    ] = ENUMERATION_LIMIT,
     out: Annotated[
         Path | None, typer.Option("--out", help="Also write a .png, .svg, .html or .json file.")
     ] = None,
@@ -77,18 +84,18 @@ def tradeoff(
     if out is not None:
         check_target(out, ENDINGS)
         _check_charts(out)
-    table = _table(file, schema)
+    table = _table(file, schema, limit)
     usual = QUICK_EPSILONS if quick else EPSILONS
     costs = sorted({exact(cost) for cost in (epsilons.split(",") if epsilons else usual)})
     count = outliers if outliers is not None else QUICK_OUTLIERS if quick else RECORDS
     if count < 1:
         raise ParameterError("--outliers must be at least 1")
     rule = get_detector(detector)
-    points = _points(table, rule, LINES, costs, count, seed)
+    points = _points(table, rule, LINES, costs, count, seed, limit)
     counting = rule if isinstance(rule, CountDetector) else pcor.Tail()
     if table.schema.names_records:
         try:
-            points += _points(table, counting, [PURE], costs, count, seed)
+            points += _points(table, counting, [PURE], costs, count, seed, limit)
         except NoValidContext:
             tell(f"note: guarantee dp is left out: no outlier by {counting.name} was found")
     else:
@@ -112,13 +119,13 @@ def tradeoff(
     say(_text(points))
 
 
-def _table(file: Path | None, schema: Path | None) -> pcor.Table:
+def _table(file: Path | None, schema: Path | None, limit: int) -> pcor.Table:
     if (file is None) != (schema is None):
         raise ParameterError("FILE and --schema go together; give both, or none for the demo table")
     if file is None or schema is None:
         return salary_table()
     declared = Schema.from_file(schema, draft=True)
-    check_space(declared)  # before the rows are read
+    check_space(declared, limit)  # before the rows are read
     return pcor.Table(file, declared)
 
 
@@ -129,15 +136,23 @@ def _points(
     costs: Sequence[Fraction],
     count: int,
     seed: int,
+    limit: int,
 ) -> list[Point]:
     """Find outliers by a detector and compute the lines on them."""
     for line in lines:  # what can be refused without looking at rows
         for cost in costs:
-            line.plan(table.schema, cost, rule)
+            line.plan(table.schema, cost, rule, limit)
     found = random_outliers(table, rule, count, seed)
     with progress_bar(f"trade-off by {rule.name}, guarantee {lines[0].guarantee}") as progress:
         return points_of(
-            table, found, detector=rule, epsilons=costs, lines=lines, seed=seed, progress=progress
+            table,
+            found,
+            detector=rule,
+            epsilons=costs,
+            lines=lines,
+            seed=seed,
+            limit=limit,
+            progress=progress,
         )
 
 

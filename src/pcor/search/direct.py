@@ -14,15 +14,38 @@ from pcor.errors import NOTHING, NoValidContext, TooLarge, check_whole, counted
 from pcor.search.base import Explorer, Search
 
 # Contexts are numbered by 64-bit integers, whatever the limit.
-_COUNTABLE = 1 << 60
+COUNTABLE = 1 << 60
+
+# Within the usual limit the whole space can be listed, so a draw ends whatever the rows are. Beyond
+# it nothing public bounds what a draw takes: it ends when it is decided.
+CAUTION = "most draws are decided after a few contexts, but time and memory depend on the rows"
+
+# What else there is, with and without dp: in Python, on the command line, at the service.
+_OTHERWISE = {
+    True: (
+        "use guarantee='ocdp', or declare fewer values",
+        "use --guarantee ocdp, or declare fewer values",
+        "register it with guarantee ocdp, or a schema with fewer values",
+    ),
+    False: (
+        "use search='widest_first'",
+        "use --search widest_first",
+        "register it with search widest_first",
+    ),
+}
+
+
+def advice(size: int, larger: str, otherwise: str) -> str:
+    """Return what else there is, and to raise the limit where that could help."""
+    return otherwise if size > COUNTABLE else f"{otherwise}; or {larger}: {CAUTION}"
 
 
 @dataclass(frozen=True)
 class Direct(Search):
-    """Enumerate the whole space.
+    """Draw from the whole space.
 
     Attributes:
-        limit: the largest space to enumerate; a larger one is refused.
+        limit: the largest space to draw from; a larger one is refused.
     """
 
     name: ClassVar[str] = "direct"
@@ -31,14 +54,20 @@ class Direct(Search):
     def __post_init__(self) -> None:
         check_whole("limit", self.limit)
 
-    def check(self, size: int) -> None:
-        """Refuse a space that is too large; its size is public."""
-        if size > min(self.limit, _COUNTABLE):
-            raise TooLarge(
-                f"search 'direct' would enumerate {counted(size)} contexts, more than its limit of "
-                f"{self.limit:,}; use search 'widest_first', or in Python raise "
-                "Direct(limit=...) if you have the time"
-            )
+    def check(self, size: int, guarantee: str = "ocdp") -> None:
+        """Refuse a space that is too large; its size is public, and so is what else there is."""
+        if size <= min(self.limit, COUNTABLE):
+            return
+        pure = guarantee == "dp"
+        who = "guarantee 'dp' draws among" if pure else "search 'direct' draws among"
+        most = min(self.limit, COUNTABLE)
+        raise TooLarge(
+            f"{who} all {counted(size)} contexts that can contain a record, more than the limit of "
+            f"{most:,}",
+            python=advice(size, "raise limit=", _OTHERWISE[pure][0]),
+            cli=advice(size, "raise --limit", _OTHERWISE[pure][1]),
+            service=advice(size, "register it with a larger limit", _OTHERWISE[pure][2]),
+        )
 
     def verifications(self, free: int) -> tuple[int, int]:
         """With luck the draw is decided after the first few, best first."""

@@ -33,16 +33,18 @@ def get_search(
     *,
     samples: int | None = None,
     start: Context | None = None,
+    limit: int | None = None,
     compiled: bool = False,
+    guarantee: str = "ocdp",
 ) -> Search:
-    """Return a search from its name; fill in ``samples`` and ``start`` where it takes them.
+    """Return a search from its name; fill in ``samples``, ``start``, ``limit`` where it takes them.
 
     ``compiled`` says whether contexts are verified by a compiled kernel and drawn in order; "auto"
     looks at it, and so does the usual number of tries of widest-first.
     """
     if isinstance(search, str):
         wanted = samples is not None or start is not None
-        search = _named(search, schema, compiled=compiled, sampling=wanted)
+        search = _named(search, schema, compiled=compiled, sampling=wanted, limit=limit)
     if not isinstance(search, Search):
         raise ParameterError("search must be a name or a pcor search such as pcor.Direct()")
     if samples is not None:
@@ -53,15 +55,18 @@ def get_search(
         search = replace(search, start=start)
     free = schema.free
     if isinstance(search, Direct):
-        search.check(1 << free)
+        search = search if limit is None else replace(search, limit=limit)
+        search.check(1 << free, guarantee)
     return search.settled(free, compiled=compiled) if isinstance(search, WidestFirst) else search
 
 
-def _named(name: str, schema: Schema, *, compiled: bool, sampling: bool) -> Search:
+def _named(
+    name: str, schema: Schema, *, compiled: bool, sampling: bool, limit: int | None
+) -> Search:
     if name == "auto":
         # Whoever gives samples or a start wants a search that has them.
-        limit = AUTO_LIMIT if compiled else AUTO_LIMIT_OF_REFITS
-        small = 1 << schema.free <= limit
+        usual = AUTO_LIMIT if compiled else AUTO_LIMIT_OF_REFITS
+        small = 1 << schema.free <= (usual if limit is None else limit)
         return Direct() if small and not sampling else WidestFirst()
     if name not in SEARCHES:
         raise UnknownName("search", name, ["auto", *SEARCHES])

@@ -97,6 +97,7 @@ class DatasetBody(_Body):
     guarantee: Literal["ocdp", "dp"] = "ocdp"
     delta: Amount | None = None
     steepness: Annotated[int, Field(ge=1, le=10**9, strict=True)] | None = None
+    limit: Annotated[int, Field(ge=1, le=2**60, strict=True)] | None = None
     replaces: Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)] | None = None
 
     def named(self) -> dict[str, Any]:

@@ -121,7 +121,7 @@ def of_error(error: PcorError) -> Problem:
             "short_by": plain(error.short_by),
         }
     headers = {"Retry-After": "5"} if status == 503 else {}
-    return Problem(status, error.kind, str(error), headers=headers, **more)
+    return Problem(status, error.kind, error.at("service"), headers=headers, **more)
 
 
 # What the framework refuses by itself, in words that say what to do.

@@ -42,6 +42,7 @@ OPTIONS = (
     "guarantee",
     "delta",
     "steepness",
+    "limit",
 )
 
 

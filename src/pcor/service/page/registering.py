@@ -41,6 +41,7 @@ EMPTY: dict[str, str] = {
     "delta": "",
     "steepness": "",
     "replaces": "",
+    "limit": "",
 }
 CHOICES: dict[str, tuple[str, ...]] = {
     "search": (
@@ -58,7 +59,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 
 _NAME = re.compile(r"[^\x00-\x1f/]{1,200}")
-_WHOLE = ("samples", "steepness")
+_WHOLE = ("samples", "steepness", "limit")
 
 
 def fields_of(registration: Registration) -> dict[str, str]:
@@ -68,8 +69,8 @@ def fields_of(registration: Registration) -> dict[str, str]:
     one replaces is part of the form.
     """
     options = {
-        name: "" if registration.options[name] is None else str(registration.options[name])
-        for name in OPTIONS
+        name: "" if registration.options.get(name) is None else str(registration.options[name])
+        for name in OPTIONS  # a registration may be older than an option
     }
     presets = {name: plain(registration.presets[name]) for name in PRESETS}
     records = registration.records
@@ -145,7 +146,7 @@ def _option(name: str, text: str) -> str | int | None:
     if not text:
         return None
     if name in _WHOLE:
-        if not (text.isascii() and text.isdigit()) or len(text) > 10:
+        if not (text.isascii() and text.isdigit()) or len(text) > 19:
             raise Problem(422, "invalid", f"{name} must be a whole number, or empty")
         return int(text)
     return text

@@ -104,9 +104,11 @@ class Audit:
 
 def auditable(registration: Registration, preset: str) -> tuple[dict[str, Any], str]:
     """Return the options to audit by, and what is to be said where they are not the dataset's."""
-    options = registration.options
-    if registration.plan(registration.presets[preset]).search.name in EXACT:
-        return options, ""
+    # An audit has a limit of its own; the resolved search brings that of the release along.
+    options = {k: value for k, value in registration.options.items() if k != "limit"}
+    search = registration.plan(registration.presets[preset]).search
+    if search.name in EXACT:
+        return options | {"search": search}, ""
     return options | {"search": "direct", "samples": None, "delta": None}, INSTEAD
 
 

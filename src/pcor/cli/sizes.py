@@ -1,0 +1,35 @@
+"""How many contexts a schema has, and what that rules out. Public: the schema alone decides."""
+
+from __future__ import annotations
+
+from pcor.enumeration import ENUMERATION_LIMIT, PATIENCE
+from pcor.errors import counted
+from pcor.schema import Schema
+from pcor.search.direct import COUNTABLE
+
+
+def space_in_words(schema: Schema) -> str:
+    """Say how many contexts can contain a record, and of what."""
+    size, free = counted(1 << schema.free), schema.free
+    return (
+        f"{schema.width} values of {len(schema.attributes)} attributes: {size} contexts can "
+        f"contain a record ({free} values may come or go)"
+    )
+
+
+def beyond_limits(schema: Schema) -> str:
+    """Say what is refused for its size, and where a limit can be raised; nothing if nothing is."""
+    size = 1 << schema.free
+    if size <= ENUMERATION_LIMIT:
+        return ""
+    drawing, listing = "--guarantee dp, --search direct, pcor tradeoff", "pcor audit, pcor contexts"
+    if size > COUNTABLE:
+        refused = f"{drawing}, {listing} are not to be had, whatever the limit"
+    elif size > PATIENCE:
+        refused = f"{drawing} need a larger --limit; {listing} are not to be had"
+    else:
+        refused = f"{drawing}, {listing} need a larger --limit"
+    return (
+        f"with more than {ENUMERATION_LIMIT:,} contexts {refused}. A release with --search auto "
+        "needs nothing. Fewer values, by wider bins or with rare ones together as 'other', help all"
+    )
