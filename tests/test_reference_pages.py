@@ -116,8 +116,6 @@ def test_every_key_of_a_schema_file_is_told() -> None:
     text = pages.text("schema-file.md")
     told = {key for table in ("dataset", "metric", "a") for key in schema_file.keys(table)}
     assert told == {*pcor.schema._DATASET, "column", "missing", *pcor.schema._KEYS}
-    ids = {"id", "id_type", "id_pattern"}
-    assert told == {"name", *ids, "column", "missing", *pcor.schema._KEYS}
     assert [key for key in told if f"| `{key}` |" not in text] == []
 
 
