@@ -129,6 +129,13 @@ def test_a_new_version_keeps_the_cap_and_the_delta_unless_they_are_named(
     assert (books["epsilon"], books["cap"], books["delta"]) == ("4", "0.5", "0.001")
 
 
+def test_a_cap_without_a_budget_is_not_passed_over(place: World, owner: Person) -> None:
+    refused = owner.post("/register", **form(replaces="1", cap="0.5"))
+    assert refused.status_code == 422
+    assert "epsilon of the budget" in refused.text
+    assert version(place) == 1
+
+
 def test_a_cap_ends_when_that_is_said(place: World, owner: Person) -> None:
     path = f"/v1/datasets/{DATASET}/budget"
     for _ in range(2):

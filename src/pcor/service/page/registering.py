@@ -100,12 +100,14 @@ def body_of(form: dict[str, str]) -> tuple[str, dict[str, Any]]:
         "description": form.get("description", ""),
         **{option: _option(option, form.get(option, "")) for option in OPTIONS},
     }
-    if form.get("budget"):
-        given["budget"] = {
-            name: form[field]
-            for name, field in (("epsilon", "budget"), ("cap", "cap"), ("delta", "budget_delta"))
-            if form.get(field)
-        }
+    fields = (("epsilon", "budget"), ("cap", "cap"), ("delta", "budget_delta"))
+    budget = {name: form[field] for name, field in fields if form.get(field)}
+    if budget and "epsilon" not in budget:
+        raise Problem(
+            422, "invalid", "give the epsilon of the budget too, or leave all of the budget empty"
+        )
+    if budget:
+        given["budget"] = budget
     try:
         body = DatasetBody.model_validate(given)
     except ValidationError as error:
