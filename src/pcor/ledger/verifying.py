@@ -22,7 +22,7 @@ from pcor.ledger.accounts import NOTHING, Account, payers
 from pcor.ledger.amounts import read_amount
 from pcor.ledger.entries import KINDS, START, Entry, Head, read_entries
 from pcor.ledger.integrity import check_file, check_lookup
-from pcor.ledger.request import Request, canonical, fingerprint
+from pcor.ledger.request import Request, fingerprint, sorted_json
 
 # A ledger in ruins need not be described stone by stone.
 MOST_PROBLEMS = 100
@@ -79,7 +79,7 @@ class Totals:
     def _charge(self, entry: Entry, content: dict[str, Any]) -> None:
         name = (entry.dataset, entry.analyst, entry.key)
         costs = read_amount(content["epsilon"]), read_amount(content["delta"])
-        request = Request(*name, *costs, content["guarantee"], canonical(content["request"]))
+        request = Request(*name, *costs, content["guarantee"], body="")  # its cost is what counts
         places = payers(entry.dataset, entry.analyst)
         if not all(place in self.accounts for place in places):
             raise ParameterError("it charges an account that was not opened")
@@ -108,7 +108,7 @@ class _Books(Totals):
         if name in self.requests:
             raise ParameterError("its key was charged before")
         self.requests[name] = {
-            "fingerprint": fingerprint(canonical(content["request"])),
+            "fingerprint": fingerprint(sorted_json(content["request"])),
             "charge": entry.number,
             "answer": None,
         }
