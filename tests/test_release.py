@@ -320,7 +320,7 @@ def test_a_budget_stays_charged_when_the_source_fails_and_says_so(ten: pcor.Tabl
     lost = SourceError("the line dropped")
     with (
         patch.object(sys.modules["pcor.release"], "draw", side_effect=lost),
-        pytest.raises(SourceError, match="Nothing was answered, and the charge stays"),
+        pytest.raises(SourceError, match="There is no answer, but the charge stays"),
     ):
         pcor.release(ten, 8, 0.2, GRUBBS, budget=budget)
     assert budget.left == Fraction(4, 5)

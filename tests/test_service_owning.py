@@ -167,7 +167,7 @@ def test_a_preset_above_the_cap_is_refused(place: World, owner: Person, door: st
     else:
         done = put(place, "capped", budget={"epsilon": "5", "cap": "0.15"})
     assert done.status_code == 422
-    assert "preset large, 0.2, is above the most for one release, 0.15" in done.text
+    assert "preset large costs 0.2, above the cap of 0.15 on one release" in done.text
     assert place.send("owner", "GET", "/v1/datasets/capped").status_code == 404
 
 
@@ -280,7 +280,7 @@ def test_a_key_that_expired_and_a_session_that_ended_say_so(
     ana = Person(place, ANALYST)
     now, hour = place.service.now, 3_600_000
     monkeypatch.setattr(place.service, "now", lambda: now() + 9 * hour)
-    assert "signed in for 8 hours" in ana.get("/sign-in").text
+    assert "session ended after 8 hours" in ana.get("/sign-in").text
     monkeypatch.setattr(place.service, "now", lambda: now() + 20 * hour)
     again = Person(place, ANALYST)
     monkeypatch.setattr(place.service, "now", lambda: now() + 25 * hour)  # keys are for a day

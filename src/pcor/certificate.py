@@ -81,8 +81,8 @@ class Release:
             )
         if not isinstance(plan, Plan):
             raise ParameterError(
-                "a certificate does not hold its schema: give the plan that it was made by too, "
-                "such as pcor.plan(schema, epsilon), with the options of the release"
+                "a certificate does not hold its schema: also give the plan of the release, "
+                "pcor.plan(schema, epsilon, ...) with the same options"
             )
         try:
             same = (
@@ -96,7 +96,9 @@ class Release:
                 record, private = certificate["record"], certificate["private"]
                 return cls(record, context, plan, private, certificate)
         except (KeyError, TypeError, AttributeError):
-            raise ParameterError("this is not a whole certificate of pcor") from None
+            raise ParameterError(
+                "this certificate is incomplete; give what Release.to_dict() returned"
+            ) from None
         raise ParameterError("the certificate was not made by this plan")
 
     @property

@@ -223,7 +223,7 @@ def paid_words(error: PcorError) -> str:
     A source that failed gave none; but a budget of this process does not know that it was paid for.
     """
     if isinstance(error, SourceError):
-        return f"{error}. Nothing was answered, and the charge stays: asked again, it is paid again"
+        return f"{error}. There is no answer, but the charge stays; asking again is charged again"
     return f"{error}. This answer is paid for like any other"
 
 
@@ -328,8 +328,8 @@ _UNPRINTABLE = re.compile(
 )
 
 UNPRINTABLE = (
-    "holds a character that cannot be printed: a control character, or half of a surrogate pair. "
-    "Leave it out"
+    "holds a character that cannot be printed: a control character, a sign that reverses the "
+    "order of text, or half of a surrogate pair. Leave it out"
 )
 
 

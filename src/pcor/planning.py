@@ -277,7 +277,7 @@ def _check_pure(
     if not counts_rows(utility):
         raise ParameterError(
             f"guarantee 'dp' takes the utility 'population' or pcor.Overlap(context), not "
-            f"{type(utility).__name__}: its proof is about counts of rows, 1 for each; use "
+            f"{type(utility).__name__}: its proof holds only for counts of rows; use "
             "guarantee 'ocdp', which goes by the sensitivity that a utility declares"
         )
     if accounting != "tight" or delta is not None:

@@ -22,8 +22,8 @@ OWNER_ONLY = "OWNER ONLY: what follows is private and must not be released."
 
 _RECORD = "the queried record itself: its values and its id or row number are public"
 _POSITION = (
-    "anyone whose row stands before the record's: the schema has no id column, so with or without "
-    "them the record has another row number, and its number names another row"
+    "anyone whose row stands before the record's: the schema has no id column, so adding or "
+    "removing such a row changes the record's row number, and the old number names another row"
 )
 _ROWS = "a person with several rows, beyond epsilon for each of them"
 _TIME = "how long the computation took"
@@ -112,8 +112,8 @@ class Promise:
                 "likely an outlier in the context drawn; if not, nothing is said of it."
             )
             return (
-                f"{needed} Which of the two could tell of one person, so nobody is told: a record "
-                "that is no outlier anywhere gets a context too."
+                f"{needed} Which of these holds could reveal one person, so it is not said: a "
+                "record that is no outlier anywhere gets a context too."
             )
         return "The record is an outlier in the context by the stated detector."
 

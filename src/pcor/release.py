@@ -3,7 +3,7 @@
 Private: the table and every intermediate result, none of which leaves the process. Public: the plan
 and the context drawn. Guarantee: ``Promise``; proofs in docs/proofs. What a draw needs of the rows
 is read before the charge, all of it from one state of the rows: a source that changed or fails is
-refused while that is free.
+refused while that is free. Only a utility of the user's own may ask a database's snapshot later.
 """
 
 from __future__ import annotations

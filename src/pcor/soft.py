@@ -209,9 +209,10 @@ class Needed:
 
     def __str__(self) -> str:
         return (
-            f"If the record is an outlier {self.condition} (so many fewer rows as unusual as the "
-            "record than the share allows), then it is an outlier in the context drawn with a "
-            f"chance of at least {plain(self.chance)}; if not, nothing is said of it."
+            f"If the record is an outlier {self.condition} (the margin: how many fewer rows "
+            "are as unusual as the record than the share allows), then it is an outlier in the "
+            f"context drawn with a chance of at least {plain(self.chance)}; if not, nothing is said "
+            "of it."
         )
 
 
@@ -238,5 +239,5 @@ def needed(
     score = math.ceil((math.log(contexts) - math.log(1 - wanted)) / float(eta) * (1 + 1e-12))
     scale = detector.share_exact.denominator
     people, margin = -(-score // scale), -(-score // (steepness * scale))
-    shared = f" that shares at least {people:,} with the chosen one" if overlap else ""
+    shared = f" that shares at least {people:,} rows with the chosen context" if overlap else ""
     return Needed(wanted, people, margin, people + detector.min_population - 1, shared)

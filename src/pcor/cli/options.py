@@ -115,7 +115,8 @@ Selection = Annotated[
     str | None,
     typer.Option(
         "--selection",
-        help="Every paid draw: permute_and_flip (default), or exponential (with a delta or paper).",
+        help="The mechanism of every paid draw: permute_and_flip, or exponential (the default with "
+        "--delta or paper accounting).",
     ),
 ]
 Guarantee = Annotated[

@@ -106,9 +106,9 @@ class Registration:
         for name in PRESETS:
             if cap is not None and self.presets[name] > cap:
                 raise ParameterError(
-                    f"preset {name}, {plain(self.presets[name])}, is above the most for one "
-                    f"release, {plain(cap)}, so nobody could use it; lower the preset, or raise "
-                    "the cap"
+                    f"preset {name} costs {plain(self.presets[name])}, above the cap of "
+                    f"{plain(cap)} on one release, so nobody could use it; lower the preset, or "
+                    "raise the cap"
                 )
 
     def check_records(self, table: Table) -> None:
@@ -118,7 +118,7 @@ class Registration:
             more = f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
             raise ParameterError(
                 "open records must each name one row that fits the schema; these do not: "
-                f"{', '.join(map(str, missing[:SHOWN]))}{more}. Mend or leave them out"
+                f"{', '.join(map(str, missing[:SHOWN]))}{more}. Correct them, or leave them out"
             )
 
     def to_public(self) -> dict[str, Any]:
@@ -178,8 +178,8 @@ def save_registration(
     newest = 0 if last is None else last.version
     if replaces is not None and replaces != newest:
         raise ParameterError(
-            f"the newest is version {newest} by now, not {replaces}, of dataset {new.name!r}; look "
-            "at it, and register again"
+            f"dataset {new.name!r} is at version {newest} by now, not {replaces}; look at it and "
+            "register again"
         )
     new = replace(new, state=_state(connection, new))
     if last is not None:

@@ -106,7 +106,7 @@ def why_signed_out(request: Request) -> str:
         return "The key you were signed in with was taken back. An owner can make you another."
     if not key.is_good(now):
         return "The key you were signed in with has expired. An owner can make you another."
-    return f"You were signed in for {HOURS} hours. Sign in again." if row.expires <= now else ""
+    return f"Your session ended after {HOURS} hours. Sign in again." if row.expires <= now else ""
 
 
 def form_token(request: Request) -> str:

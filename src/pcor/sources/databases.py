@@ -121,8 +121,8 @@ class DatabaseEngine:
         with self._lock:  # a connection carries one query at a time
             if self._lost:
                 raise SourceError(
-                    f"an earlier query to {self.dialect.name} failed, and the state of the rows "
-                    "that this table reads was lost with it; make the table anew: pcor.Table(...)"
+                    f"an earlier query to {self.dialect.name} failed, and the snapshot that "
+                    "this table reads was lost with it; make the table again: pcor.Table(...)"
                 )
             self._lost = True  # unless all of the answer arrives
             with self._connection.cursor() as cursor:

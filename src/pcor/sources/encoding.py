@@ -94,8 +94,8 @@ def _check_ids(keys: Any, schema: Schema) -> None:
     """Refuse ids that are not as the schema says."""
     if schema.id_patterns and not fitting_ids(keys, schema).all():
         raise DomainError(
-            f"column {schema.id!r} has an id (or none at all) that is not as id_type and "
-            "id_pattern declare; correct the ids, or the declaration; `pcor schema check` shows "
+            f"column {schema.id!r} has a missing id, or one that does not match id_type or "
+            "id_pattern; correct the ids, or the declaration; `pcor schema check` shows "
             "the owner what does not fit"
         )
 

@@ -99,8 +99,8 @@ def _confirm(request: Request, key: Key, fields: dict[str, str], taken: int) -> 
     said = (
         f"A dataset {fields['name']} is registered already, as version {taken}. If you go on, this "
         f"becomes version {taken + 1} of it, for all new questions. Its allotments stay, and so "
-        "does whatever of its budget is left empty here. If you meant another dataset, take "
-        "another name."
+        "does every part of its budget that you leave empty here. If you meant another dataset, "
+        "take another name."
     )
     agreed = fields | {"replaces": str(taken)}
     return _form(request, key, agreed, known=False, said=said, status=409)
