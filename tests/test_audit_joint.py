@@ -96,7 +96,7 @@ def test_two_records_are_worth_more_together_than_each_by_itself() -> None:
     assert found.largest_delta == pytest.approx(0.725)
     assert found.exposed[0].records == (1, 2)
     assert "epsilon 0.4 in all, would expose 1 person" in found.verdict
-    assert "a delta of at most 0.725 over all answers" in found.verdict
+    assert "the bound on delta over all answers is 0.725" in found.verdict
     assert found.to_dict()["exposed"][0]["delta"] == found.largest_delta
 
 

@@ -371,6 +371,19 @@ def test_an_account_that_a_damaged_index_hides_is_not_opened_anew(
     assert ledger.left(DATASET) == 1 - Fraction(EACH)
 
 
+def test_an_answer_that_the_table_of_requests_forgot_is_not_drawn_again(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask(ledger, "a")
+    monkeypatch.setattr(ledger, "_trust", BlindTrust())
+    with ledger.database.writing() as connection:
+        connection.execute(update(tables.requests).values(answer=None))
+    before = ledger.head()
+    with pytest.raises(LedgerError, match="damaged"):
+        ask(ledger, "a")
+    assert ledger.head() == before
+
+
 # -- refusals -------------------------------------------------------------------------------------
 
 

@@ -517,6 +517,56 @@ def test_a_utility_that_looks_at_all_values_meets_the_limit_wherever_it_looks(
             table.distribution(mask)
 
 
+def test_a_utility_of_ones_own_meets_the_limit_before_the_charge(tmp_path: Path) -> None:
+    rows = people(400)
+    table = pcor.Table(LOCAL["duckdb"](rows, tmp_path), SCHEMA, pairs=distinct_pairs(rows) - 1)
+    budget = pcor.Budget(1)
+    with pytest.raises(TooLarge, match="whatever the record"):
+        pcor.release(table, RECORD, 1, pcor.LOF(k=5), utility=Median(), budget=budget)
+    assert budget.left == 1
+
+
+def test_texts_that_share_a_hash_of_the_engine_are_told_apart(tmp_path: Path) -> None:
+    """The engine's own hash has no key: such texts can be made, and no salt would part them."""
+    one, other = "3519.10100000040", "3519.89900000583"
+    same = duckdb.connect().execute("SELECT hash(?) = hash(?)", [one, other]).fetchall()
+    assert same == [(True,)]  # or this test shows nothing any more: find another pair
+    file = tmp_path / "rows.csv"
+    texts = people().set_column(3, "pay", people()["pay"].cast(pa.string()))
+
+    def write(text: str) -> None:
+        pay = [text if place == 5 else own for place, own in enumerate(texts["pay"].to_pylist())]
+        csv.write_csv(texts.set_column(3, "pay", pa.array(pay)), file)
+
+    write(one)
+    table = pcor.Table(file, SCHEMA, memory="1GiB")
+    write(other)
+    budget = pcor.Budget(1)
+    with pytest.raises(SourceError, match="the rows changed"):
+        pcor.release(table, RECORD, 1, budget=budget, **DP)
+    assert budget.left == 1
+
+
+def test_a_list_of_one_record_asks_nothing_after_its_charge(tmp_path: Path) -> None:
+    table = pcor.Table(LOCAL["duckdb"](people(), tmp_path), SCHEMA)
+    asked: list[str] = []
+    assert table._elsewhere is not None
+    engine = table._elsewhere.engine
+    run = engine.run
+
+    def noted(query: str) -> pa.Table:
+        asked.append(query)
+        return run(query)
+
+    class Purse(pcor.Budget):
+        def spend(self, *words: Any) -> None:
+            super().spend(*words)
+            vars(engine)["run"] = noted
+
+    pcor.release_many(table, [RECORD], 1, budget=Purse(1), **DP)
+    assert asked == []
+
+
 def test_the_nearest_rows_meet_no_limit_once_the_table_is_made(tmp_path: Path) -> None:
     """What LOF reads is bounded by the cells, which were counted when the table was made."""
     source = LOCAL["polars"](people(400), tmp_path)

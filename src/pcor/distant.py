@@ -95,7 +95,7 @@ class DistantView(View):
         return self.__dict__[name]
 
     def read_all(self) -> None:
-        """Read all pairs, unless they were read or the table has too many."""
+        """Read all pairs, unless they were read."""
         if self._is_here:
             return
         for known, value in self._columns(self._pushdown.pairs()).items():

@@ -31,7 +31,7 @@ from pcor.search.base import GraphSearch
 from pcor.selection import SystemChooser
 from pcor.soft import SoftOrder
 from pcor.table import Record, Table, check_table
-from pcor.utility import Overlap, PopulationSize, Scorer, Utility
+from pcor.utility import Overlap, Scorer, Utility, counts_rows
 from pcor.validity import Validity
 
 
@@ -152,7 +152,7 @@ def prepare(settled: Plan, table: Table, records: Sequence[Record]) -> None:
 
 
 def _read_for_utility(settled: Plan, table: Table) -> None:
-    if type(settled.utility) not in (PopulationSize, Overlap):
+    if not counts_rows(settled.utility):
         table.read_all()  # the user's own may look at any of the rows
 
 

@@ -209,10 +209,9 @@ class Needed:
 
     def __str__(self) -> str:
         return (
-            f"If the record is an outlier {self.condition} (the margin: how many fewer rows "
-            "are as unusual as the record than the share allows), then it is an outlier in the "
-            f"context drawn with a chance of at least {plain(self.chance)}; if not, nothing is said "
-            "of it."
+            f"If the record is an outlier {self.condition} (the margin: how many fewer rows are as "
+            "unusual as the record than the share allows), then it is an outlier in the context "
+            f"drawn with a chance of at least {plain(self.chance)}; if not, nothing is said of it."
         )
 
 

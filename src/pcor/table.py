@@ -196,11 +196,13 @@ class Table:
     def read_all(self) -> None:
         """Read the metrics of all rows that lie elsewhere and may change. Private.
 
-        Unless they are too many: then whatever asks for some of them is refused, whichever.
+        Raises:
+            TooLarge: the table has more than an engine may hand over, whatever the record.
         """
-        rows = self._elsewhere
-        if rows is not None and rows.may_change and rows.fits:
-            self.view.values  # noqa: B018 (read, and remembered)
+        if isinstance(self.view, DistantView) and self._elsewhere is not None:
+            self._elsewhere.check_fits()
+            if self._elsewhere.may_change:
+                self.view.read_all()
 
     def _need(self, value: float, detector: Looking) -> Need:
         cells = self._elsewhere.cells  # type: ignore[union-attr]

@@ -110,8 +110,8 @@ class JointExposure:
         unmoved = joint_delta(map(_unmoved, self.found))
         slack = f", but for a delta of {chance(unmoved)}" if unmoved else ""
         newcomers = (
-            f" {len(self.newcomers):,} possible newcomers would be exposed; the most exposed would "
-            f"face a delta of at most {chance(max(one.delta for one in self.newcomers))}."
+            f" {len(self.newcomers):,} possible newcomers would be exposed; the bound on delta for "
+            f"the most exposed is {chance(max(one.delta for one in self.newcomers))}."
             if self.newcomers
             else ""
         )
@@ -125,8 +125,8 @@ class JointExposure:
         return (
             f"{opening} in all, would expose {'1 person' if count == 1 else f'{count:,} people'}, "
             "the records themselves not counted: removing any one of them changes at least one of "
-            "the sets of valid contexts. The most exposed faces a delta of at most "
-            f"{chance(self.largest_delta)} over all answers. A delta above {NOTICEABLE:g} is faced "
+            "the sets of valid contexts. For the most exposed the bound on delta over all answers "
+            f"is {chance(self.largest_delta)}. A delta above {NOTICEABLE:g} is faced "
             f"by {f'at most {faced:,}' if faced else 'none'} of them.{newcomers}"
         )
 

@@ -63,6 +63,18 @@ def find_answer(connection: Connection, request: Request) -> Claim | None:
     return Claim(request, known.charge, "done", _answer(connection, request, known.answer))
 
 
+def _is_answered(connection: Connection, charge: int, request: Request) -> bool:
+    """Whether the entries hold an answer, whatever the table of requests says.
+
+    Asked only where a draw would be made again, so no index is needed: entries before the charge
+    are passed over.
+    """
+    columns = tables.entries.c
+    names = (columns[name] == value for name, value in _names(request).items())
+    chosen = select(columns.number).where(columns.number > charge, columns.kind == "answer", *names)
+    return connection.execute(chosen.limit(1)).one_or_none() is not None
+
+
 def find_charge(connection: Connection, request: Request) -> bool:
     """Tell whether a request is in the books; refuse a key of another request."""
     return _known(connection, request) is not None
@@ -82,6 +94,8 @@ def claim_request(
             return refusal
     else:
         charge, state = known.charge, "unfinished"
+        if _is_answered(connection, charge, request):
+            raise LedgerError(DAMAGED)
         if is_running(connection, charge, now):
             raise StillRunning(
                 "this request is being answered at this moment; ask again, with the same key, in a "

@@ -35,8 +35,10 @@ class LookedUp(Table):
         self._known = {} if self._elsewhere is None else find_several(self._elsewhere, keys)
 
     def _found(self, key: Key) -> list[Found]:
-        known = self._known.get(key)
-        return super()._found(key) if known is None else known
+        # Also what was asked by itself: the draw, which is charged, must not ask again.
+        if key not in self._known:
+            self._known[key] = super()._found(key)
+        return self._known[key]
 
 
 def find_several(rows: Pushdown, keys: Sequence[Key]) -> dict[Key, list[Found]]:
