@@ -25,6 +25,7 @@ from typer.testing import CliRunner
 import pcor
 from pcor.cli import app
 from pcor.distant import DistantView, Need
+from pcor.enumeration import outlier_rows
 from pcor.errors import (
     DomainError,
     MetricError,
@@ -126,6 +127,21 @@ def test_outliers_are_the_same_as_in_memory(table: pcor.Table, rows: pa.Table) -
     expected = pcor.outliers(pcor.Table(rows, SCHEMA), "job is CEO; any year; any age", "grubbs")
     assert expected
     assert pcor.outliers(table, "job is CEO; any year; any age", "grubbs") == sorted(expected)
+
+
+def test_outliers_come_with_their_metrics_in_one_question(
+    table: pcor.Table, rows: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many distinct metrics they have."""
+    many = pcor.Tail(share=0.1)
+    expected = outlier_rows(pcor.Table(rows, SCHEMA), detector=many)
+    assert len({value for _, value in expected}) > 2
+    engine = table._elsewhere.engine  # type: ignore[union-attr]
+    run = Mock(wraps=engine.run)
+    monkeypatch.setattr(engine, "run", run)
+    found = outlier_rows(table, detector=many)
+    assert found == sorted(expected, key=lambda row: (-row[1], row[0]))
+    assert len([asked for asked in run.call_args_list if "wanted" in asked.args[0]]) == 1
 
 
 @pytest.mark.parametrize("key", [3, "10", 4196])

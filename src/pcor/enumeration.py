@@ -224,7 +224,8 @@ def outlier_rows(
 ) -> list[tuple[int | str, float]]:
     """Return the outliers of one context, each with its metric, the largest first. Owner only."""
     check_table(table)
-    return table.rows_in(*_flagged(table, context, detector))
+    found = table.rows_in(*_flagged(table, context, detector))
+    return sorted(found, key=lambda row: row[1], reverse=True)
 
 
 def _flagged(

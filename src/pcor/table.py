@@ -226,33 +226,20 @@ class Table:
         return np.asarray(~missing.any(axis=1))
 
     def keys_in(self, mask: int, values: NDArray[np.float64]) -> list[int | str]:
-        """Return the keys of the covered rows whose metric is one of ``values``. Private.
+        """Return the keys of the covered rows whose metric is one of ``values``. Private."""
+        return [key for key, _ in self.rows_in(mask, values)]
+
+    def rows_in(self, mask: int, values: NDArray[np.float64]) -> list[tuple[int | str, float]]:
+        """Return the key and the metric of the covered rows with one of ``values``. Private.
 
         In the order of the rows; where they have none, by rising key.
         """
         if self._elsewhere is not None:
             codes = allowed_codes(self.schema, self.words([mask])[0])
-            found = [plain_key(key) for key in self._elsewhere.keys(codes, values)]
-            return sorted(found, key=lambda key: (isinstance(key, str), key))
+            found = [(plain_key(key), value) for key, value in self._elsewhere.rows(codes, values)]
+            return sorted(found, key=lambda row: (isinstance(row[0], str), row))
         covered = self.covered_cells(mask)[self._rows.cell]
         kept = np.flatnonzero(covered & np.isin(self._rows.metric, values))
-        return [self._key(int(row)) for row in kept]
-
-    def rows_in(self, mask: int, values: NDArray[np.float64]) -> list[tuple[int | str, float]]:
-        """Return the key and the metric of the covered rows with one of ``values``. Private.
-
-        The largest metric first; equal ones as ``keys_in`` has them.
-        """
-        falling = np.unique(values)[::-1]
-        if self._elsewhere is not None:  # an engine hands over keys alone, so value by value
-            return [
-                (key, float(value))
-                for value in falling
-                for key in self.keys_in(mask, np.array([value]))
-            ]
-        covered = self.covered_cells(mask)[self._rows.cell]
-        kept = np.flatnonzero(covered & np.isin(self._rows.metric, falling))
-        kept = kept[np.argsort(-self._rows.metric[kept], kind="stable")]
         return [(self._key(int(row)), float(self._rows.metric[row])) for row in kept]
 
     def not_one_row(self, keys: Iterable[int | str]) -> list[int | str]:

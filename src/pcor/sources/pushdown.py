@@ -254,8 +254,8 @@ class Pushdown:
         order = np.argsort(values)
         return values[order], counts[order]
 
-    def keys(self, codes: Sequence[Integers], values: Floats) -> list[Any]:
-        """Return the keys of the rows with some of the codes and some of the metrics."""
+    def rows(self, codes: Sequence[Integers], values: Floats) -> list[tuple[Any, float]]:
+        """Return the key and the metric of the rows with some of the codes and of the metrics."""
         if len(values) == 0:
             return []
         source = self.engine.numbered if self.schema.id is None else self.engine.source
@@ -264,25 +264,24 @@ class Pushdown:
         key = "s.pcor_row" if self.schema.id is None else self._key
         listed = self.engine.dialect.values("wanted", ("v",), [(float(v),) for v in values])
         where = self._questions.where(self._questions.covered(codes))
-        # All others are one line, without a key: their marks count too.
-        is_wanted = "CASE WHEN w.v IS NULL THEN 0 ELSE 1 END"
+        # All others are one line, without a metric and a key: their marks count too.
         columns = [
-            f"{is_wanted} AS wanted",
-            f"CASE WHEN {is_wanted} = 1 THEN coded.k END AS k",
+            "w.v AS v",
+            "CASE WHEN w.v IS NOT NULL THEN coded.k END AS k",
             *(f"coded.{name} AS {name}" for name in self._questions.marks),
         ]
         asked = {"n": "COUNT(*)"} | self._questions.mark_sums
         found = self._questions.ask(
-            f"SELECT wanted, k, {', '.join(named(asked.values(), asked))} FROM keyed "
-            f"GROUP BY wanted, k LIMIT {self._questions.limit + 1}",
+            f"SELECT v, k, {', '.join(named(asked.values(), asked))} FROM keyed "
+            f"GROUP BY v, k LIMIT {self._questions.limit + 1}",
             listed,
             *self._questions.coded(key, source=source),
             select("keyed", columns, f"coded LEFT JOIN wanted w ON coded.x = w.v {where}"),
         )
         self._questions.check_size(found, "rows")
         self._check_covered(found, codes)
-        lines = zip(*(found.column(name).to_pylist() for name in ("wanted", "k", "n")), strict=True)
-        return [key for wanted, key, count in lines if wanted for _ in range(count)]
+        lines = zip(*(found.column(name).to_pylist() for name in ("v", "k", "n")), strict=True)
+        return [(k, float(v)) for v, k, count in lines if v is not None for _ in range(count)]
 
     def _checked_cells(self) -> Cells:
         """Group all rows, refuse what the schema refuses, and return the cells that are left."""
