@@ -178,7 +178,7 @@ def describe_utility(utility: Utility) -> dict[str, Any]:
     own = type(utility).__name__
     named = {"name": {PopulationSize: "population", Overlap: "overlap"}.get(type(utility), own)}
     if isinstance(utility, Overlap):
-        chosen = chosen_context(utility)
+        chosen = utility.context
         named["with"] = "the start context" if chosen is None else str(chosen)
     return named | {
         "sensitivity": plain(Fraction(utility.sensitivity)),
