@@ -138,10 +138,10 @@ class Pushdown:
         """Refuse to read pairs of a table that has too many."""
         if not self.fits:
             raise TooLarge(
-                f"the table has more than {self._questions.limit:,} distinct values of cells, so "
-                "nothing that looks at all values can be asked of it, whatever the record; raise "
-                "pairs= (--pairs) if the memory allows about 30 bytes for each, or take a detector "
-                "that looks at fewer: lof, tail, neighbourhood, rare_bin"
+                f"the table has more than {self._questions.limit:,} distinct pairs of a cell and a "
+                "metric, too many to read for any record; raise pairs= (--pairs) if there is "
+                "memory for about 30 bytes each, or take a detector that looks at fewer: lof, "
+                "tail, neighbourhood, rare_bin"
             )
 
     def find(self, condition: str) -> list[Found]:

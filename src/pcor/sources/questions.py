@@ -184,13 +184,12 @@ class Questions:
         """Write a number."""
         return self.engine.dialect.literal(float(value))
 
-    def check_size(self, found: pa.Table, what: str = "distinct values of cells") -> None:
+    def check_size(self, found: pa.Table, what: str) -> None:
         """Refuse an answer of more lines than the limit; the limit is public, the number is not."""
         if found.num_rows > self.limit:
             raise TooLarge(
-                f"the engine would have to hand over more than {self.limit:,} {what}; raise pairs= "
-                "(--pairs) if the memory allows about 30 bytes for each, or take a detector that "
-                "looks at fewer: lof, tail, neighbourhood, rare_bin"
+                f"the engine would have to return more than {self.limit:,} {what}; raise pairs= "
+                "(--pairs) if there is memory for about 30 bytes each"
             )
 
     def cell_numbers(self, found: pa.Table, cells: Integers) -> NDArray[np.int32]:
