@@ -61,9 +61,8 @@ def register(service: Service, key: Key, name: str, given: dict[str, Any]) -> Re
     )
     new.check()
     new.check_records(service.tables.get(new.source, new.mark, new.schema))
-    kept = _kept(service, name)
-    budget = None if given.get("budget") is None else kept | given["budget"]
-    new.check_cap(_cap(kept if budget is None else budget))
+    budget = given.get("budget")
+    new.check_cap(_cap(_kept(service, name) | (budget or {})))
     with service.ledger.database.writing() as connection:
         saved = save_registration(connection, new, service.now(), replaces=given.get("replaces"))
         body = {"dataset": name, "version": saved.version, "source_state": saved.state}
@@ -91,9 +90,8 @@ def allot(service: Service, key: Key, dataset: str, analyst: str, given: dict[st
     A delta that is not named stays as it is.
     """
     _registered(service, dataset)
-    kept = _kept(service, dataset, analyst)
-    delta = given["delta"] if "delta" in given else kept.get("delta")
-    status = service.ledger.allot(dataset, analyst, given["epsilon"], delta=delta)
+    kept = _kept(service, dataset, analyst) | given
+    status = service.ledger.allot(dataset, analyst, kept["epsilon"], delta=kept.get("delta"))
     _note(service, "allotment_set", key, {"dataset": dataset, "analyst": analyst})
     return status
 
