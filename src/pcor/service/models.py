@@ -52,18 +52,6 @@ class PresetsBody(_Body):
     large: Amount
 
 
-class BudgetBody(_Body):
-    """What may be spent. A delta or a cap that is not named stays as it is; null ends it."""
-
-    epsilon: Amount
-    delta: Amount | None = None
-    cap: Amount | None = None
-
-    def named(self) -> dict[str, Any]:
-        """Return what was named."""
-        return self.model_dump(exclude_unset=True)
-
-
 class AllotmentBody(_Body):
     """What an analyst may spend. A delta that is not named stays as it is; null ends it."""
 
@@ -73,6 +61,12 @@ class AllotmentBody(_Body):
     def named(self) -> dict[str, Any]:
         """Return what was named."""
         return self.model_dump(exclude_unset=True)
+
+
+class BudgetBody(AllotmentBody):
+    """What may be spent. A delta or a cap that is not named stays as it is; null ends it."""
+
+    cap: Amount | None = None
 
 
 class DatasetBody(_Body):
