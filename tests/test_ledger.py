@@ -39,6 +39,7 @@ from pcor.errors import (
 )
 from pcor.ledger import Head, Ledger, leases, tables
 from pcor.ledger.amounts import amount
+from pcor.ledger.entries import entry_in_words
 from pcor.ledger.verifying import check_books
 from tests.ledger_clients import DATASET, EACH, OUTLIER, SETTINGS, ask, drawn, lines, request, table
 from tests.postgres import postgres
@@ -267,6 +268,12 @@ def test_two_analysts_with_the_same_key_are_two_requests(ledger: Ledger) -> None
     release(ledger, key="k")
     release(ledger, key="k", analyst="ana", epsilon="0.02")
     assert ledger.left(DATASET) == 1 - Fraction(3, 100)
+
+
+def test_a_long_fraction_is_also_told_as_a_rounded_decimal(ledger: Ledger) -> None:
+    ledger.allot(DATASET, "ana", "1234/997")
+    told = [entry_in_words(entry) for entry in ledger.entries()]
+    assert told == ["Budget set to epsilon 1", "May spend epsilon 1234/997 (about 1.238)"]
 
 
 def test_the_two_guarantees_are_kept_apart_under_one_ceiling(ledger: Ledger) -> None:

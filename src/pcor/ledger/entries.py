@@ -88,16 +88,16 @@ def entry_in_words(entry: Entry) -> str:
     """Return what an entry says happened."""
     content = entry.content
     if entry.kind == "budget":
-        cap = f", at most {_amount(content['cap'])} for one release" if "cap" in content else ""
-        return f"Budget set to epsilon {_amount(content['epsilon'])}{cap}"
+        said = f"Budget set to epsilon {amount_in_words(content['epsilon'])}"
+        if "cap" in content:
+            said += f", at most {amount_in_words(content['cap'])} for one release"
+        return said
     if entry.kind == "allotment":
-        return f"May spend epsilon {_amount(content['epsilon'])}"
+        return f"May spend epsilon {amount_in_words(content['epsilon'])}"
     if entry.kind == "charge":
         guarantee = GUARANTEES.get(content["guarantee"], content["guarantee"])
-        return (
-            f"Record {content['request']['record']}: epsilon {_amount(content['epsilon'])}, "
-            f"{guarantee}"
-        )
+        cost = amount_in_words(content["epsilon"])
+        return f"Record {content['request']['record']}: epsilon {cost}, {guarantee}"
     if entry.kind == "answer":
         answer = content["answer"]
         found = "a context" if "context" in answer else str(answer.get("kind", "an error"))
@@ -105,8 +105,15 @@ def entry_in_words(entry: Entry) -> str:
     return str(content.get("refusal", ""))
 
 
-def _amount(text: str) -> str:
-    return plain(Fraction(text))
+def amount_in_words(number: Fraction | str) -> str:
+    """Write an amount; a long fraction is also given as a rounded decimal.
+
+    >>> amount_in_words("1/5"), amount_in_words(Fraction(123456, 7919))
+    ('0.2', '123456/7919 (about 15.59)')
+    """
+    exact = Fraction(number)
+    text = plain(exact)
+    return f"{text} (about {float(exact):.4g})" if "/" in text and len(text) >= 8 else text
 
 
 _COLUMNS = tuple(field.name for field in fields(Entry))

@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from pcor.errors import sendable
 from pcor.service.keys import Key
 from pcor.service.page.routes_files import address
-from pcor.service.page.words import amount_in_words, day, moment
+from pcor.service.page.words import day, moment
 from pcor.service.sessions import form_token
 
 HEADERS = {
@@ -62,7 +62,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.globals.update(address=address, url=url)
-    made.filters.update(amount=amount_in_words, day=day, moment=moment)
+    made.filters.update(day=day, moment=moment)
     return made
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 from fastapi import Request, Response
 
 from pcor.errors import PcorError
+from pcor.ledger.entries import GUARANTEES
 from pcor.service import owning
 from pcor.service.keys import Key, read_keys
 from pcor.service.page.door import Form, Owner, as_problem, field, page_router, see
 from pcor.service.page.registering import CHOICES, EMPTY, body_of, budget_of, fields_of
 from pcor.service.page.rendering import render, url
 from pcor.service.page.routes_asking import Text
-from pcor.service.page.words import GUARANTEES, account_in_words
+from pcor.service.page.words import account_in_words
 from pcor.service.problems import Problem, unknown
 from pcor.service.registry import Registration, find_registration
 from pcor.service.service import Service, of

@@ -16,6 +16,7 @@ from fastapi import Request, Response
 
 from pcor.certificate import Release
 from pcor.errors import sendable
+from pcor.ledger.entries import GUARANTEES
 from pcor.service import asking
 from pcor.service.answers import split
 from pcor.service.jobs import Job
@@ -23,7 +24,7 @@ from pcor.service.keys import Key
 from pcor.service.models import Identifier
 from pcor.service.page.door import Asker, page_router
 from pcor.service.page.rendering import render
-from pcor.service.page.words import GUARANTEES, grid, plan_in_words
+from pcor.service.page.words import grid, plan_in_words
 from pcor.service.problems import unknown
 from pcor.service.registry import Registration, find_registration
 from pcor.service.service import Service, of

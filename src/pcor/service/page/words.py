@@ -15,8 +15,7 @@ from typing import Any
 
 from pcor.errors import plain
 from pcor.ledger import Account
-from pcor.ledger.entries import GUARANTEES as GUARANTEES
-from pcor.ledger.entries import entry_in_words as entry_in_words
+from pcor.ledger.entries import amount_in_words
 from pcor.planning import Plan
 from pcor.schema import Schema
 
@@ -24,18 +23,6 @@ from pcor.schema import Schema
 _LARGEST_FACTOR = 1000
 # Values of one attribute that are shown at once; more are folded.
 SHOWN_VALUES = 60
-
-
-def amount_in_words(number: Fraction | str) -> str:
-    """Write an amount; a long fraction is also given as a rounded decimal.
-
-    >>> amount_in_words(Fraction(1, 5)), amount_in_words("123456/7919")
-    ('0.2', '123456/7919 (about 15.59)')
-    """
-    text = number if isinstance(number, str) else plain(number)
-    if "/" not in text or len(text) < 8:
-        return text
-    return f"{text} (about {float(Fraction(text)):.4g})"
 
 
 def moment(at: int | str) -> str:
