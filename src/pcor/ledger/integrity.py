@@ -32,7 +32,8 @@ def check_lookup(
     """Yield that rows of a table in PostgreSQL are not found by its index."""
     if connection.dialect.name == "sqlite":
         return
-    for way in ("seqscan", "bitmapscan", "hashjoin", "mergejoin"):  # by the index, one by one
+    # By the index, one by one, until the transaction ends.
+    for way in ("seqscan", "bitmapscan", "hashjoin", "mergejoin"):
         connection.execute(text(f"SET LOCAL enable_{way} = off"))
     columns = [column.name for column in table.primary_key]
     given = ", ".join(f"CAST(:{name} AS text[])" for name in columns)
@@ -45,7 +46,5 @@ def check_lookup(
     while batch := list(islice(left, _BATCH)):
         lists = dict(zip(columns, map(list, zip(*batch, strict=True)), strict=True))
         missed += connection.execute(hidden, lists).scalar_one()
-    for way in ("seqscan", "bitmapscan", "hashjoin", "mergejoin"):
-        connection.execute(text(f"SET LOCAL enable_{way} = on"))
     if missed:
         yield f"the database is damaged: its index does not find {missed:,} of the {what}s"
