@@ -32,11 +32,6 @@ def check_declared(column: str | None, kind: object, pattern: object) -> None:
         )
 
 
-def patterns_of(kind: str | None, pattern: str | None) -> tuple[str, ...]:
-    """Return what an id must match."""
-    return tuple(one for one in (None if kind is None else TYPES[kind], pattern) if one is not None)
-
-
 def matching(texts: Any, patterns: Sequence[str]) -> Any:
     """Return which texts of an Arrow array match all patterns as a whole; a missing one does not.
 

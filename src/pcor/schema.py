@@ -49,7 +49,7 @@ from pcor.domain import (
     find_code,
 )
 from pcor.errors import ContextError, RecordError, SchemaError, did_you_mean
-from pcor.ids import check_declared, matches, patterns_of
+from pcor.ids import TYPES, check_declared, matches
 
 # A schema is declared with these, so they are found here too.
 __all__ = [
@@ -138,8 +138,6 @@ class Schema:
         if self.id is not None:
             check_name("the id column", self.id)
         check_declared(self.id, self.id_type, self.id_pattern)
-        if not isinstance(self.name, str) or not self.name:
-            raise SchemaError("the dataset's name must be a text that is not empty")
         if self.positions is not None:
             if self.positions not in POSITIONS:
                 raise SchemaError(f'positions must be "public", not {self.positions!r}')
@@ -232,7 +230,8 @@ class Schema:
     @cached_property
     def id_patterns(self) -> tuple[str, ...]:
         """What every id matches as a whole; nothing where nothing is declared."""
-        return patterns_of(self.id_type, self.id_pattern)
+        written = None if self.id_type is None else TYPES[self.id_type]
+        return tuple(one for one in (written, self.id_pattern) if one is not None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema in the shape of a schema file; the order of attributes matters."""
