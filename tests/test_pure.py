@@ -542,7 +542,7 @@ def test_without_an_id_a_row_before_the_record_decides_who_is_asked_so_dp_is_ref
         plan(pcor.Schema(**NUMBERED), 1, detector=detector, guarantee="dp")
     audited = pcor.audit.exposure(table(rows), 1, 1, detector=detector, guarantee="dp")
     assert audited.to_dict()["rows_before"] == 1
-    assert "1 row before the record decides" in audited.verdict
+    assert "which the rows before it (1) decide" in audited.verdict
     assert "which the schema declares public" in audited.verdict
 
 

@@ -207,16 +207,11 @@ def position_verdict(found: Exposure) -> str:
     if schema.id is not None:
         return ""
     declared = ", which the schema declares public" if schema.positions else ""
-    count = found.rows_before
-    rows = (
-        "1 row before the record decides"
-        if count == 1
-        else f"{count:,} rows before the record decide"
-    )
     return (
-        f"Not counted: the schema has no id column, and {rows} its row number{declared}. To them, "
-        "and to anybody who would come before it, nothing is promised: with or without them that "
-        "number names another row."
+        "Not counted: the schema has no id column, so a record is its row number, which the rows "
+        f"before it ({found.rows_before:,}) decide{declared}. To them, and to anybody who would "
+        "come before it, nothing is promised: one row more or fewer, and that number names another "
+        "row."
     )
 
 
