@@ -669,7 +669,7 @@ def test_a_release_for_everyone_but_the_record_says_its_margin(files: Files) -> 
     assert ran.json["guarantee"] == "dp"
     assert "rows by a margin of at least " in ran.json["sentence"]
     planned = pcor_("plan", *asked)
-    assert "fewer rows as unusual as the record than the share allows" in planned.out
+    assert "how many fewer rows are as unusual as the record than the share allows" in planned.out
     refused = pcor_("release", *files.request, "--guarantee", "dp", "--detector", "lof")
     assert refused.code == 2
     assert "tail, neighbourhood, rare_bin" in refused.err

@@ -55,14 +55,15 @@ def test_a_release_is_paid_from_the_ledger_and_repeated_for_free(files: Files, b
 SLOW = """
 import sys
 from pcor.ledger import ledger
-from pcor.release import release
+from pcor.release import release_from
 
-def slow(table, *words, **options):
+def slow(settled, looked_at, chooser):
     print("drawing", flush=True)
-    table._elsewhere._questions.ask("SELECT SUM(r.range % 7) AS n FROM range(1000000000) r")
-    return release(table, *words, **options)
+    rows = looked_at.table._elsewhere
+    rows._questions.ask("SELECT SUM(r.range % 7) AS n FROM range(1000000000) r")
+    return release_from(settled, looked_at, chooser)
 
-ledger.release = slow
+ledger.release_from = slow
 from pcor.cli import run
 run()
 """

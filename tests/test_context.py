@@ -120,6 +120,13 @@ def test_an_attribute_that_is_not_named_may_have_any_value(text: str) -> None:
     assert Context(SCHEMA, {"job": ["CEO"]}) == whole
 
 
+def test_the_end_of_a_released_sentence_is_read_back() -> None:
+    schema = Schema(metric="pay", attributes={"firm": ["Acme Inc.", "Bolt"], "city": ["Rome"]})
+    for text in ("among rows where firm is Bolt; any city.", "firm is Bolt; any city."):
+        assert Context.parse(schema, text).values["firm"] == ("Bolt",)
+    assert Context.parse(schema, "firm is Acme Inc.").values["firm"] == ("Acme Inc.",)
+
+
 def test_a_context_that_names_nothing_has_every_value() -> None:
     assert Context(SCHEMA, {}) == Context.parse(SCHEMA, "{}") == Context.full(SCHEMA)
 

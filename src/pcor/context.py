@@ -104,7 +104,8 @@ class Context:
     def parse(cls, schema: Schema, text: str) -> Context:
         """Read a context from any of its printed forms: sentence, JSON object, or bits.
 
-        An attribute that a sentence or an object leaves out may have any of its values.
+        An attribute that a sentence or an object leaves out may have any of its values. The end of
+        a certificate's sentence, from "among" on, is read too.
 
         >>> schema = Schema(metric="pay", attributes={"job": ["CEO", "Lawyer"], "city": ["Rome"]})
         >>> Context.parse(schema, "job is CEO or Lawyer; any city").bits
@@ -117,7 +118,14 @@ class Context:
             return cls.from_bits(schema, text)
         if text.startswith("{"):
             return cls(schema, wording.read_json(text))
-        return cls(schema, wording.read_sentence(schema, text))
+        sentence = text.removeprefix("among rows where ")
+        try:
+            return cls(schema, wording.read_sentence(schema, sentence))
+        except ContextError:
+            if not sentence.endswith("."):
+                raise
+        # A value may end in a full stop, a sentence does.
+        return cls(schema, wording.read_sentence(schema, sentence.removesuffix(".")))
 
     @classmethod
     def read(

@@ -63,6 +63,8 @@ def budget(
     pcor ledger budget books.db claims --epsilon 2 --cap 0.5
     """
     books = pcor.Ledger(url)
+    if books.head().entries == 0:
+        tell("note: this ledger is new; a second one for the same people is a second budget")
     before = books.status(dataset).cap if dataset in books.datasets() else None
     _show([books.set_budget(dataset, epsilon, delta, cap)], as_json)
     if before is not None and cap is None:

@@ -119,9 +119,11 @@ def plan(
     wanted = settled.needed()
     if rows is not None and wanted is not None and wanted.rows > rows:
         say(
-            f"\nA table of {rows:,} rows has no such context. Take a larger epsilon or a smaller "
-            "--steepness, or --guarantee ocdp."
+            f"\nA table of {rows:,} rows has no such context. Take a larger epsilon, a larger "
+            "share (--detector tail:share=0.2) or a smaller --steepness, or --guarantee ocdp."
         )
+    elif rows is None and wanted is not None:
+        say("\n--rows N says whether a table of N rows can have such a context.")
     if rows is not None:
         compiled = "microseconds for each context, however many rows; this detector is compiled"
         say(f"\nTime: {expected or compiled}.")
