@@ -55,13 +55,13 @@ class PcorError(Exception):
         return str(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Python would call __init__ with the message, which some of these build from other
-        # arguments; a process pool that cannot read an error waits for ever.
-        return _again, (type(self), self.args), self.__dict__
+        # A process pool that cannot read an error waits for ever.
+        return remade, (type(self), self.args), self.__dict__
 
 
-def _again(kind: type[PcorError], args: tuple[Any, ...]) -> PcorError:
+def remade(kind: type[PcorError], args: tuple[Any, ...]) -> PcorError:
     """Return an error with its words; its attributes and notes are set by who copies it."""
+    # Not by calling it: some build their message from other arguments.
     return kind.__new__(kind, *args)
 
 

@@ -36,6 +36,7 @@ Dataset = Annotated[
         metavar="DATASET",
     ),
 ]
+OnlyDataset = Annotated[str | None, typer.Argument(help="Only this dataset.", metavar="[DATASET]")]
 Ceiling = Annotated[
     str, typer.Option("--epsilon", help="What all releases together may cost, for example 2.")
 ]
@@ -92,9 +93,7 @@ def allot(
 @guarded
 def show(
     url: Url,
-    dataset: Annotated[
-        str | None, typer.Argument(help="Only this dataset.", metavar="[DATASET]")
-    ] = None,
+    dataset: OnlyDataset = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Show budgets: what is spent, by which guarantee, and what is left.
@@ -110,9 +109,7 @@ def show(
 @guarded
 def history(
     url: Url,
-    dataset: Annotated[
-        str | None, typer.Argument(help="Only this dataset.", metavar="[DATASET]")
-    ] = None,
+    dataset: OnlyDataset = None,
     as_json: options.AsJson = False,
 ) -> None:
     """List what happened, in order: budgets, charges, answers, refusals.

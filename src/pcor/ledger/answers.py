@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pcor.certificate import Release
-from pcor.errors import ParameterError, PcorError, SourceError, paid_words
+from pcor.errors import ParameterError, PcorError, SourceError, paid_words, remade
 from pcor.planning import Plan
 
 ERROR_FORMAT = "pcor-error/1"
@@ -54,8 +54,7 @@ def read_answer(answer: Mapping[str, Any], plan: Plan) -> Release:
         return Release.from_dict(answer, plan)
     kinds = {kind.kind: kind for kind in _kinds(PcorError)}
     kind = kinds.get(str(answer.get("kind")), PcorError)
-    # Some of them build their message otherwise.
-    raise kind.__new__(kind, str(answer.get("error")))
+    raise remade(kind, (str(answer.get("error")),))
 
 
 def _kinds(above: type[PcorError]) -> Iterator[type[PcorError]]:

@@ -59,7 +59,6 @@ from pcor.ledger.charging import (
 from pcor.ledger.database import NO_LEDGER, Database
 from pcor.ledger.entries import (
     BATCH,
-    START,
     Entry,
     Head,
     append,
@@ -400,7 +399,7 @@ class Ledger:
         except LedgerError as error:
             if str(error) != NO_LEDGER:
                 raise
-            checked = Verification(False, (NO_LEDGER,), Head(0, START), Totals())
+            checked = Verification((NO_LEDGER,), Totals())
         self._trust.learn(checked)
         return checked
 

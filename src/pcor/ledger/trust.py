@@ -71,9 +71,10 @@ class Trust:
 
 
 def _follow(connection: Connection, totals: Totals) -> None:
+    # All at once, here and below: a refusal must not leave a cursor open.
     for entry in list(read_entries(connection, after=totals.head.entries)):
         try:
-            if list(check_entry(entry, totals.head)):
+            if any(check_entry(entry, totals.head)):
                 raise LedgerError(DAMAGED)
             totals.follow(entry)
         except (PcorError, ValueError, KeyError, TypeError, AttributeError):
@@ -86,7 +87,7 @@ def _check_newest(connection: Connection, head: Head) -> None:
     first = head.entries - RECENT
     before: Head | None = None
     for entry in list(read_entries(connection, after=first)):
-        if before is not None and list(check_entry(entry, before)):
+        if before is not None and any(check_entry(entry, before)):
             raise LedgerError(DAMAGED)
         before = Head(entry.number, entry.hash)
     if before != head:

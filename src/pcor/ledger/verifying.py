@@ -33,16 +33,22 @@ class Verification:
     """What came of checking the books.
 
     Attributes:
-        ok: whether everything agrees.
-        problems: what does not, in sentences.
-        head: where the chain of entries ends.
+        problems: what does not agree, in sentences.
         totals: the accounts as the entries have them.
     """
 
-    ok: bool
     problems: tuple[str, ...]
-    head: Head
-    totals: Totals = field(repr=False, compare=False)
+    totals: Totals = field(repr=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything agrees."""
+        return not self.problems
+
+    @property
+    def head(self) -> Head:
+        """Where the chain of entries ends."""
+        return self.totals.head
 
     def __str__(self) -> str:
         if self.ok:
@@ -133,8 +139,7 @@ def check_books(connection: Connection, noted: Head | None = None) -> Verificati
         if len(problems) == MOST_PROBLEMS:
             problems.append("and perhaps more")
             break
-    totals = Totals(books.head, books.accounts)
-    return Verification(not problems, tuple(problems), books.head, totals)
+    return Verification(tuple(problems), Totals(books.head, books.accounts))
 
 
 def _problems(connection: Connection, books: _Books, noted: Head | None) -> Iterator[str]:

@@ -201,7 +201,9 @@ class _Run:
         if self._ended is None:
             try:
                 found = self._look_up(open_)
-                self._prepare(list(found.values()))
+                # Before any of them is charged: what an engine may not hand over it may not for any
+                # record, and that ends the run here.
+                prepare(self._planned.each, self._table, list(found.values()))
             except SourceError as failure:
                 if not self._done:
                     raise  # nothing was charged, and there is nothing to give
@@ -239,13 +241,6 @@ class _Run:
             except RecordError as error:
                 self._refuse(place, error)
         return found
-
-    def _prepare(self, records: Sequence[Record]) -> None:
-        """Read what the records need of the rows, before any of them is charged.
-
-        What an engine may not hand over it may not for any record, and that ends the run here.
-        """
-        prepare(self._planned.each, self._table, records)
 
     @property
     def _window(self) -> int:

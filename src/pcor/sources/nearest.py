@@ -240,7 +240,7 @@ def _within(questions: Questions, codes: Integers, bounds: Floats, check: Check)
         # First what needs no join: most rows are far from all of it.
         ends = questions.literal(bounds[0].min()), questions.literal(bounds[1].max())
         near = f"coded.x >= {ends[0]} AND coded.x <= {ends[1]} AND {near}"
-    asked = {"n": "COUNT(*)"} | questions.mark_sums
+    asked = questions.counted
     everybody = (_NOBODY, -_NOWHERE, _NOWHERE)
     found = questions.ask(
         f"SELECT {', '.join([*by, *named(asked.values(), asked)])} FROM close "

@@ -170,9 +170,7 @@ class Pushdown:
         """
         self.check_fits()
         inside = "" if self.may_change else self._questions.between(low, high)
-        found = self._questions.grouped(
-            {"n": "COUNT(*)"} | self._questions.mark_sums, inside, also=["x"]
-        )
+        found = self._questions.grouped(self._questions.counted, inside, also=["x"])
         self._check_state(found)
         values = column(found, "x", np.float64)
         order = np.argsort(values, kind="stable")
@@ -245,7 +243,7 @@ class Pushdown:
         """
         self.check_fits()
         where = self._questions.where(self._questions.covered(codes))
-        asked = {"n": "COUNT(*)"} | self._questions.mark_sums
+        asked = self._questions.counted
         found = self._questions.ask(
             f"SELECT x, {', '.join(named(asked.values(), asked))} FROM coded {where} GROUP BY x"
         )
@@ -270,7 +268,7 @@ class Pushdown:
             "CASE WHEN w.v IS NOT NULL THEN coded.k END AS k",
             *(f"coded.{name} AS {name}" for name in self._questions.marks),
         ]
-        asked = {"n": "COUNT(*)"} | self._questions.mark_sums
+        asked = self._questions.counted
         found = self._questions.ask(
             f"SELECT v, k, {', '.join(named(asked.values(), asked))} FROM keyed "
             f"GROUP BY v, k LIMIT {self._questions.limit + 1}",

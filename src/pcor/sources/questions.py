@@ -60,6 +60,11 @@ class Questions:
         """The aggregates by which an answer shows which rows it was computed from."""
         return {name: f"SUM({name})" for name in self.marks}
 
+    @property
+    def counted(self) -> dict[str, str]:
+        """How many rows, and the sums of their marks."""
+        return {"n": "COUNT(*)"} | self.mark_sums
+
     def ask(self, query: str, *tables: str) -> pa.Table:
         """Return the answer to a query over the given tables, by default ``coded`` alone."""
         with asking(self.engine.dialect.name):
