@@ -20,7 +20,7 @@ import pcor
 from pcor.demo import PLANTED, salaries, salary_schema
 from pcor.service.service import Service
 from pcor.service.settings import Settings
-from pcor.service.tick import LEFT, moment_for, next_moment, rounded_up, spare
+from pcor.service.tick import LEFT_PART, moment_for, next_moment, rounded_up, spare
 from tests.service_world import ANALYST, ORDINARY, OUTLIER, registration, world
 from tests.waiting import until
 
@@ -34,7 +34,7 @@ def test_every_search_that_leaves_what_is_spare_is_seen_at_the_same_moment(
 ) -> None:
     first, kept = rounded_up(asked + delay, tick), spare(delay)
     drawn = took.draw(st.integers(min_value=asked, max_value=max(asked, first - kept)))
-    noted = drawn + took.draw(st.integers(min_value=0, max_value=kept - kept // LEFT))
+    noted = drawn + took.draw(st.integers(min_value=0, max_value=kept - kept // LEFT_PART))
     if drawn + kept <= first:
         assert moment_for(asked, drawn=drawn, now=noted, delay=delay, tick=tick) == first
 
@@ -53,7 +53,7 @@ def test_a_moment_is_a_tick_is_still_to_come_and_is_one_of_few(
     moment = moment_for(asked, drawn=asked + took, now=noted, delay=delay, tick=tick)
     assert moment % tick == 0
     assert moment >= asked + took + spare(delay)
-    assert moment >= noted + spare(delay) // LEFT
+    assert moment >= noted + spare(delay) // LEFT_PART
     allowed = {rounded_up(asked + delay * 2**k, tick) for k in range(40)}
     assert moment in allowed
 

@@ -323,7 +323,7 @@ def counted(number: int) -> str:
 
 # Control characters but the tab and the line breaks, which real headers have; signs that turn the
 # order of the text around them; halves of surrogate pairs, which UTF-8 cannot hold.
-_UNPRINTABLE = re.compile(
+_ODD_CHARACTER = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
@@ -339,7 +339,7 @@ def is_printable(text: str) -> bool:
     >>> is_printable("S\u00e3o Paulo\t"), is_printable("\ud800"), is_printable("\x1b")
     (True, False, False)
     """
-    return _UNPRINTABLE.search(text) is None
+    return _ODD_CHARACTER.search(text) is None
 
 
 def sendable(text: str) -> str:

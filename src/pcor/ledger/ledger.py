@@ -243,7 +243,7 @@ class Ledger:
             return find_charge(connection, request)
 
     def check(self, request: Request) -> None:
-        """Refuse what ``charge`` would refuse, where such refusals are many. Free.
+        """Raise the refusal that ``charge`` would raise, once this analyst has had many. Free.
 
         Who keeps anything of a request before its charge calls this first, so that what is refused
         again and again leaves nothing behind.

@@ -15,7 +15,7 @@ from __future__ import annotations
 # bounds. Milliseconds.
 LEAST_SPARE, MOST_SPARE = 50, 2000
 # The part of it that must be left when the lock is had, so that the note is on the disk in time.
-LEFT = 5
+LEFT_PART = 5  # a fifth
 
 
 def spare(delay: int) -> int:
@@ -56,7 +56,9 @@ def moment_for(asked: int, *, drawn: int, now: int, delay: int, tick: int) -> in
     [3000, 5000]
     """
     kept = spare(delay)
-    return next_moment(asked, max(drawn + kept, now + kept // LEFT) - 1, delay=delay, tick=tick)
+    return next_moment(
+        asked, max(drawn + kept, now + kept // LEFT_PART) - 1, delay=delay, tick=tick
+    )
 
 
 def next_moment(asked: int, now: int, *, delay: int, tick: int) -> int:

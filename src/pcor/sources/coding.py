@@ -38,7 +38,7 @@ class Coded:
         code: writes the code of a key, NULL for a row outside the domain.
         listed: the domain as a table of its own, for WITH, where it is long.
         join: writes how that is joined to a key.
-        read: sums of marks over the rows whose values were read one by one; by their SQL.
+        distinct_marks: sums of marks over the rows whose values were read one by one; by their SQL.
         late: whether rows can be grouped by key before the groups are encoded, which is faster.
             Not where keys outside the domain are allowed: there may be any number of them.
     """
@@ -48,7 +48,7 @@ class Coded:
     listed: str = ""
     join: Callable[[str], str] | None = None
     late: bool = False
-    read: Mapping[str, int] = field(default_factory=dict)
+    distinct_marks: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,10 @@ class Coding:
         return [coded.listed for coded in self.attributes if coded.listed]
 
     @property
-    def read(self) -> dict[str, int]:
+    def distinct_marks(self) -> dict[str, int]:
         """By what marks the rows are known again whose values were read one by one."""
-        return {sql: total for coded in self.attributes for sql, total in coded.read.items()}
+        marks = [coded.distinct_marks for coded in self.attributes]
+        return {sql: total for one in marks for sql, total in one.items()}
 
     @property
     def keys(self) -> list[str]:
@@ -120,12 +121,17 @@ def coding(engine: Engine, schema: Schema) -> Coding:
 def _by_value(engine: Engine, attribute: Attribute, column: str, name: str) -> Coded:
     """Encode by equality with values of the domain."""
     dialect = engine.dialect
-    key, pairs, read = _raw_values(engine, attribute, column)
+    key, pairs, marks = _raw_values(engine, attribute, column)
     late = attribute.outside == "error"
     elsewhere = _elsewhere(attribute)
     if len(pairs) <= _LONGEST_CASE:
         whens = [(dialect.literal(raw), code) for raw, code in pairs]
-        return Coded(key, lambda written: _case(written, whens, elsewhere), late=late, read=read)
+        return Coded(
+            key,
+            lambda written: _case(written, whens, elsewhere),
+            late=late,
+            distinct_marks=marks,
+        )
     code = f"{name}.code" if attribute.other is None else f"COALESCE({name}.code, {elsewhere})"
     return Coded(
         key,
@@ -133,7 +139,7 @@ def _by_value(engine: Engine, attribute: Attribute, column: str, name: str) -> C
         dialect.values(name, ("raw", "code"), pairs),
         lambda written: f"LEFT JOIN {name} ON {name}.raw = {written}",
         late,
-        read,
+        marks,
     )
 
 
@@ -149,7 +155,7 @@ def _case(key: str, whens: list[tuple[str, int]], elsewhere: str) -> str:
 def _raw_values(
     engine: Engine, attribute: Attribute, column: str
 ) -> tuple[str, Pairs, dict[str, int]]:
-    """Return what to compare in each row, which of its values have which code, and ``read``."""
+    """Return what to compare in each row, which of its values have which code, and the marks."""
     kind, dialect = engine.kinds[attribute.name], engine.dialect
     if kind == "nested":
         raise SourceError(f"attribute {attribute.name!r}: its column does not hold single values")

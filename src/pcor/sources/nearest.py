@@ -7,8 +7,8 @@ Where it holds many, rows are counted again by their distance from the record's 
 they crowd together far away from it, by their distance from the nearest of the crowd. So a crowd
 costs one more pass and no more rows. A pile of equal values is one pair, however high; a cell that
 holds most of the rows is counted like any other, on each partition first. Where the engine marks
-its rows, a record of nobody's takes in all rows of every cell for the sums of their marks, in the
-same pass.
+its rows, one more record number (-1) stands for all rows of every cell, so the same pass returns
+the sums of their marks.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def _distances(
 
 
 def _within(questions: Questions, codes: Integers, bounds: Floats, check: Check) -> list[Pairs]:
-    """Return the pairs of each record between its bounds in each cell: so many rows at most."""
+    """Return the pairs of each record between its bounds in each cell."""
     record, cell = np.divmod(np.arange(bounds[0].size), len(codes))
     listed = (record, *bounds.reshape(2, -1))
     by = ["r", *questions.names, "x"]

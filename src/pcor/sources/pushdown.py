@@ -345,7 +345,8 @@ class Pushdown:
         if self.engine.dialect.nearest is None:
             also = ["layer"]
             flags.append(f"{self._layer(centre, scale)} AS layer")
-        read = {f"read{place}": sql for place, sql in enumerate(self._questions.coding.read)}
+        expected = self._questions.coding.distinct_marks
+        read = {f"read{place}": sql for place, sql in enumerate(expected)}
         flags += named(read.values(), read)
         sums = {name: f"SUM({name})" for name in [*wrong, *read]}
         # Rows without a metric are dropped from now on, if they are not refused.
@@ -359,7 +360,7 @@ class Pushdown:
             if column(found, bad, np.int64).any():
                 raise not_numbers(self.schema, name)
         for name, sql in read.items():
-            if int(column(found, name, np.int64).sum()) != self._questions.coding.read[sql]:
+            if int(column(found, name, np.int64).sum()) != expected[sql]:
                 raise rows_changed()
         return found
 
@@ -406,7 +407,7 @@ class Pushdown:
                 raise rows_changed()
 
     def _check_covered(self, found: pa.Table, codes: Sequence[Integers]) -> None:
-        """The same of an answer about all cells with some of the codes together."""
+        """Refuse an answer about several cells together that was not computed from their rows."""
         pairs = zip(self.cells.codes.T, codes, strict=True)
         covered = np.all([np.isin(own, allowed) for own, allowed in pairs], axis=0)
         expected = self.cells.marks[:, covered].sum(axis=1)
