@@ -123,8 +123,8 @@ def test_an_attribute_that_is_not_named_may_have_any_value(text: str) -> None:
 def test_the_end_of_a_released_sentence_is_read_back() -> None:
     schema = Schema(metric="pay", attributes={"firm": ["Acme Inc.", "Bolt"], "city": ["Rome"]})
     for text in ("among rows where firm is Bolt; any city.", "firm is Bolt; any city."):
-        assert Context.parse(schema, text).values["firm"] == ("Bolt",)
-    assert Context.parse(schema, "firm is Acme Inc.").values["firm"] == ("Acme Inc.",)
+        assert Context.parse(schema, text).values["firm"] == ["Bolt"]
+    assert Context.parse(schema, "firm is Acme Inc.").values["firm"] == ["Acme Inc."]
 
 
 def test_a_context_that_names_nothing_has_every_value() -> None:
