@@ -39,6 +39,8 @@ ORDINARY = 0  # open for questions, and an outlier nowhere
 CLOSED = 3  # in the table, and not open for questions
 ABSENT = 9_999  # not in the table
 
+STOPPED = 1_000_000.25  # where a clock stands that does not run
+
 _numbers = count()
 
 
@@ -87,6 +89,16 @@ class Clock:
 
     def __call__(self) -> float:
         return time.time() + self.ahead
+
+
+class StoppedClock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = STOPPED
+
+    def __call__(self) -> float:
+        return self.now
 
 
 @dataclass

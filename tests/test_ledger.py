@@ -6,7 +6,6 @@ import io
 import json
 import re
 import stat
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -43,6 +42,7 @@ from pcor.ledger.entries import entry_in_words
 from pcor.ledger.verifying import check_books
 from tests.ledger_clients import DATASET, EACH, OUTLIER, SETTINGS, ask, drawn, lines, request, table
 from tests.postgres import postgres
+from tests.waiting import until
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -443,14 +443,13 @@ def test_a_draw_that_takes_long_keeps_its_lease(url: str, monkeypatch: pytest.Mo
     monkeypatch.setattr("pcor.ledger.ledger.RENEWAL", 0.01)
     hours[0] += 10 * leases.LEASE
     with ledger.drawing(claim):
-        while _until(ledger) < hours[0]:
-            time.sleep(0.005)
+        until(lambda: _leased_until(ledger) >= hours[0])
         with pytest.raises(StillRunning):
             elsewhere.charge(request("k"))
         ledger.store(claim, drawn())
 
 
-def _until(ledger: Ledger) -> int:
+def _leased_until(ledger: Ledger) -> int:
     with ledger.database.reading() as connection:
         return int(connection.execute(select(tables.running.c.until)).scalar_one())
 

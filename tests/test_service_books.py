@@ -34,6 +34,7 @@ from tests.service_world import (
     world,
 )
 from tests.test_books import HALF, before_the_rule
+from tests.waiting import DEADLINE
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -207,7 +208,7 @@ def test_a_service_that_starts_on_damaged_books_charges_nothing_and_says_so(
         caplog.at_level(logging.ERROR, "pcor.service"),
         running(service, keys) as place,
     ):
-        assert ended.wait(60)
+        assert ended.wait(DEADLINE)
         refused = place.ask()
         assert (refused.status_code, refused.json()["kind"]) == (503, "ledger")
         assert "pays for nothing; `pcor ledger verify` says where" in refused.json()["detail"]
@@ -238,5 +239,5 @@ def test_a_check_that_fails_is_tried_again(url: str, tmp_path: Path) -> None:
 
     with patch.object(service.checks, "check", fail):
         service.checks.start()
-        assert third.wait(60)
+        assert third.wait(DEADLINE)
         service.close()

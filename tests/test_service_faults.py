@@ -322,13 +322,12 @@ def test_a_source_that_fails_is_no_answer_and_is_tried_again_later_each_time(
         name = place.ask().json()["id"]
         waits = []
         for _ in range(5):
-            while drawer._taken:
-                time.sleep(0.01)
+            until(lambda: not drawer._taken)
             assert place.send(ANALYST, "GET", f"/v1/releases/{name}").json()["state"] == "running"
             assert drawer.sweep() == 0  # not at once
-            wait, until = drawer._put_off[name]
+            wait, end = drawer._put_off[name]
             waits.append(wait)
-            ahead = until - place.service.now()
+            ahead = end - place.service.now()
             assert drawer.sweep() == 1
         assert waits == [5, 10, 20, 40, 80]
         ahead = 0

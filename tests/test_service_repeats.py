@@ -8,7 +8,6 @@ nobody's lock. `python -m bench.timing` measures what is left.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,35 +19,25 @@ from sqlalchemy import event
 from pcor.service.jobs import Job, find_job
 from tests.page_person import Person
 from tests.postgres import postgres
-from tests.service_world import ANALYST, DATASET, OUTLIER, World, world
+from tests.service_world import ANALYST, DATASET, OUTLIER, STOPPED, StoppedClock, World, world
+from tests.waiting import DEADLINE, until
 
 DELAY, TICK = 2, 1
-# The clock stands still here; the moments of a question are 2.75, 4.75, 8.75, ... s later.
-ASKED = 1_000_000.25
+# The clock stands still; the moments of a question are 2.75, 4.75, 8.75, ... s later.
 FIRST, SECOND = 1_000_003_000, 1_000_005_000
-
-
-class Clock:
-    """A clock that stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = ASKED
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Held:
     """A service whose draws wait until they are let go."""
 
-    def __init__(self, place: World, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, place: World, clock: StoppedClock, monkeypatch: pytest.MonkeyPatch) -> None:
         self.place, self.clock = place, clock
         self._go = threading.Event()
         drawer = place.service.drawer
         draw = drawer._draw
 
         def wait(job: Job) -> Any:
-            assert self._go.wait(60)
+            assert self._go.wait(DEADLINE)
             return draw(job)
 
         monkeypatch.setattr(drawer, "_draw", wait)
@@ -56,12 +45,8 @@ class Held:
     def let_go(self, name: str) -> Job:
         """Let the draw end; return the job once its moment is noted."""
         self._go.set()
-        for _ in range(6000):
-            job = self.job(name)
-            if job.shown is not None:
-                return job
-            time.sleep(0.01)
-        raise AssertionError("never stored")
+        until(lambda: self.job(name).shown is not None)
+        return self.job(name)
 
     def job(self, name: str) -> Job:
         """Return a job as it is kept."""
@@ -91,7 +76,7 @@ def held(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Held]:
     url = str(tmp_path / "books.db") if request.param == "sqlite" else postgres().new_database()
-    clock = Clock()
+    clock = StoppedClock()
     # A sweep only when it starts: what is counted is what requests do.
     with world(url, tmp_path, clock=clock, delay=DELAY, tick=TICK, sweep=1000) as place:
         yield Held(place, clock, monkeypatch)
@@ -159,7 +144,7 @@ def test_a_repeat_reads_one_row_and_takes_no_lock(held: Held, way: str) -> None:
 def test_a_repeat_is_answered_while_somebody_else_holds_the_books(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = Clock()
+    clock = StoppedClock()
     url = str(tmp_path / "books.db")
     with world(url, tmp_path, clock=clock, delay=DELAY, tick=TICK, sweep=1000) as place:
         held = Held(place, clock, monkeypatch)
@@ -168,7 +153,7 @@ def test_a_repeat_is_answered_while_somebody_else_holds_the_books(
             answers: list[Any] = []
             asking = threading.Thread(target=lambda: answers.append(repeat(place)), daemon=True)
             asking.start()
-            asking.join(20)
+            asking.join(DEADLINE)
             assert answers
         held.let_go(name)
 
@@ -237,5 +222,5 @@ def test_who_holds_up_the_books_for_a_while_moves_no_answer_to_another_moment(
     """Or a burst of requests would ask: was it drawn by now?"""
     name = held.place.ask(call="first").json()["id"]
     slow_books(held, monkeypatch, waits)
-    held.clock.now = ASKED + drawn
+    held.clock.now = STOPPED + drawn
     assert held.let_go(name).shown == moment

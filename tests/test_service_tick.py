@@ -21,7 +21,7 @@ from pcor.demo import PLANTED, salaries, salary_schema
 from pcor.service.service import Service
 from pcor.service.settings import Settings
 from pcor.service.tick import LEFT_PART, moment_for, next_moment, rounded_up, spare
-from tests.service_world import ANALYST, ORDINARY, OUTLIER, registration, world
+from tests.service_world import ANALYST, ORDINARY, OUTLIER, StoppedClock, registration, world
 from tests.waiting import until
 
 times = st.integers(min_value=0, max_value=2**41)
@@ -63,16 +63,6 @@ def test_the_next_moment_is_after_now(asked: int, delay: int, tick: int, later: 
     assert next_moment(asked, asked + later, delay=delay, tick=tick) > asked + later
 
 
-class Clock:
-    """A clock that stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = 1_000_000.25
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def stored(service: Service, count: int) -> None:
     """Wait until so many answers are stored and their moments noted."""
     from sqlalchemy import func, select
@@ -91,7 +81,7 @@ def stored(service: Service, count: int) -> None:
 def test_a_fast_and_a_slow_search_appear_at_the_same_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow_for: float
 ) -> None:
-    clock = Clock()
+    clock = StoppedClock()
     with world(str(tmp_path / "books.db"), tmp_path, clock=clock, delay=2, tick=1) as place:
         draw = place.service.drawer._draw
 
@@ -119,7 +109,7 @@ def test_a_fast_and_a_slow_search_appear_at_the_same_moment(
 def test_a_search_that_outlasts_the_delay_waits_for_the_next_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = Clock()
+    clock = StoppedClock()
     with world(str(tmp_path / "books.db"), tmp_path, clock=clock, delay=2, tick=1) as place:
         draw = place.service.drawer._draw
 
