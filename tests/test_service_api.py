@@ -458,6 +458,7 @@ def test_a_dataset_too_large_for_dp_is_registered_with_a_larger_limit(place: Wor
     declared = SCHEMA.to_dict()
     name = next(iter(declared["attributes"]))
     declared["attributes"][name]["values"] += [f"more {n}" for n in range(40)]
+    declared["dataset"]["positions"] = "public"
     body = registration(schema=declared, detector="tail", guarantee="dp", budget=None)
     refused = place.send("owner", "PUT", "/v1/datasets/wide", json=body)
     assert refused.json()["kind"] == "too_large"
