@@ -122,7 +122,7 @@ class DatabaseEngine:
             if self._lost:
                 raise SourceError(
                     f"an earlier query to {self.dialect.name} failed, and the snapshot that "
-                    "this table reads was lost with it; make the table again: pcor.Table(...)"
+                    "this table reads was lost with it; make the table anew: pcor.Table(...)"
                 )
             self._lost = True  # unless all of the answer arrives
             with self._connection.cursor() as cursor:
