@@ -283,7 +283,7 @@ def test_answers_that_nothing_else_remembers_outlive_a_source_that_fails() -> No
     with drawing_with(work):
         results = many(budget=budget, workers=1)
     assert [type(found) for found in results[:4]] == [*[pcor.Release] * 3, Unfinished]
-    assert "the charge stays: asked again, it is paid again" in str(results[3])
+    assert "the charge stays; asking again is charged again" in str(results[3])
     assert budget.spent == results.charged == 4 * Fraction(EACH)
 
 

@@ -306,7 +306,7 @@ def test_what_overlap_needs_is_said_too() -> None:
     settled = plan(SCHEMA, 1, detector=detector, guarantee="dp", utility=pcor.Overlap(chosen))
     wanted = settled.needed()
     assert wanted is not None
-    assert f"shares at least {wanted.people} with the chosen one" in str(wanted)
+    assert f"shares at least {wanted.people} rows with the chosen context" in str(wanted)
     table = small(rows, detector).table
     chances = pcor.audit.exact_distribution(
         table, 0, 1, detector=detector, guarantee="dp", utility=pcor.Overlap(chosen)

@@ -172,7 +172,7 @@ def test_certificates_are_written_whole(released: pcor.Release, tmp_path: Path) 
 def test_a_certificate_is_read_again_with_its_plan(released: pcor.Release) -> None:
     again = pcor.Release.from_dict(released.to_dict(), released.plan)
     assert again == released
-    with pytest.raises(ParameterError, match="give the plan that it was made by"):
+    with pytest.raises(ParameterError, match="also give the plan of the release"):
         pcor.Release.from_dict(released.to_dict())
     for other in ({}, {"format": "pcor-error/1"}, released.to_json()):
         with pytest.raises(ParameterError, match="no certificate of a release"):
