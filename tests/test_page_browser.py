@@ -300,7 +300,8 @@ def test_an_unknown_address_is_a_page_that_leads_back(visitor: Visit) -> None:
     visitor.go("/nothing-here")
     expect(visitor.page.get_by_role("heading", name="Not found")).to_be_visible()
     assert accessible(visitor.page) == []
-    visitor.said.clear()  # the browser notes the 404
+    visitor.until(lambda: visitor.said)  # the browser notes the 404
+    visitor.said.clear()
     visitor.page.get_by_role("link", name="Back to the start").click()
     expect(visitor.page.get_by_label("Your key")).to_be_visible()
 
@@ -318,7 +319,8 @@ def test_an_owner_who_takes_a_name_again_is_asked_first(visitor: Visit) -> None:
     page.get_by_role("button", name="Register the dataset").click()
     expect(page.get_by_role("alert")).to_contain_text("is registered already")
     assert accessible(page) == []
-    visitor.said.clear()  # the browser notes the 409
+    visitor.until(lambda: visitor.said)  # the browser notes the 409
+    visitor.said.clear()
     visitor.picture("12-register-again")
     page.get_by_role("button", name="Register version 2").click()
     expect(page.get_by_role("heading", name=f"{DATASET} version 2")).to_be_visible()

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
+from pcor.service.drawing import Drawer
 from pcor.service.jobs import Job, find_job
 from tests.page_person import Person
 from tests.postgres import postgres
@@ -32,11 +33,12 @@ class Held:
 
     def __init__(self, place: World, clock: StoppedClock, monkeypatch: pytest.MonkeyPatch) -> None:
         self.place, self.clock = place, clock
-        self._go = threading.Event()
+        self._begun, self._go = threading.Event(), threading.Event()
         drawer = place.service.drawer
         draw = drawer._draw
 
         def wait(job: Job) -> Any:
+            self._begun.set()
             assert self._go.wait(DEADLINE)
             return draw(job)
 
@@ -62,6 +64,8 @@ class Held:
         def keep(_: Any, __: Any, statement: str, *___: Any) -> None:
             statements.append(statement)
 
+        drawer = self.place.service.drawer
+        until(lambda: self._begun.is_set() or not drawer._taken)  # what it does first is its own
         engine = self.place.service.ledger.database.engine
         event.listen(engine, "before_cursor_execute", keep)
         try:
@@ -77,8 +81,9 @@ def held(
 ) -> Iterator[Held]:
     url = str(tmp_path / "books.db") if request.param == "sqlite" else postgres().new_database()
     clock = StoppedClock()
-    # A sweep only when it starts: what is counted is what requests do.
-    with world(url, tmp_path, clock=clock, delay=DELAY, tick=TICK, sweep=1000) as place:
+    # No sweep by itself: what is counted is what requests do.
+    monkeypatch.setattr(Drawer, "_sweep", lambda _: None)
+    with world(url, tmp_path, clock=clock, delay=DELAY, tick=TICK) as place:
         yield Held(place, clock, monkeypatch)
 
 
