@@ -179,7 +179,7 @@ def test_a_preset_above_the_cap_that_stays_is_refused(place: World) -> None:
         "owner", "PUT", f"/v1/datasets/{DATASET}", json=_without_budget(presets=presets)
     )
     assert refused.status_code == 422
-    assert "preset medium, 0.3" in refused.json()["detail"]
+    assert "preset medium costs 0.3" in refused.json()["detail"]
 
 
 def test_a_cap_below_a_preset_is_refused(place: World) -> None:
@@ -187,7 +187,7 @@ def test_a_cap_below_a_preset_is_refused(place: World) -> None:
         "owner", "PUT", f"/v1/datasets/{DATASET}/budget", json={"epsilon": "5", "cap": "0.07"}
     )
     assert refused.status_code == 422
-    assert "preset medium, 0.1" in refused.json()["detail"]
+    assert "preset medium costs 0.1" in refused.json()["detail"]
     assert budget(place)["cap"] is None
 
 
