@@ -127,7 +127,7 @@ def test_a_cap_refuses_with_exit_code_3(files: Files, books: str) -> None:
 
 def test_a_cap_that_is_not_given_again_is_said_to_be_removed(tmp_path: Path) -> None:
     set_budget = ("ledger", "budget", tmp_path / "books.db", "pay", "--epsilon", 1)
-    assert pcor_(*set_budget).err == ""
+    assert pcor_(*set_budget).err.startswith("note: this ledger is new; ")
     assert pcor_(*set_budget, "--cap", "0.1").err == ""
     removed = "note: the cap of 0.1 on one release is removed; --cap keeps one\n"
     assert pcor_(*set_budget).err == removed
