@@ -94,13 +94,13 @@ def claim_request(
             return refusal
     else:
         charge, state = known.charge, "unfinished"
-        if _is_answered(connection, charge, request):
-            raise LedgerError(DAMAGED)
         if is_running(connection, charge, now):
             raise StillRunning(
                 "this request is being answered at this moment; ask again, with the same key, in a "
                 "while. Nothing more is charged for it"
             )
+        if _is_answered(connection, charge, request):
+            raise LedgerError(DAMAGED)
     lease = take_lease(connection, charge, until=now + LEASE)
     return Claim(request, charge, state, lease=lease)
 
