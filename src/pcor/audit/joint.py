@@ -34,7 +34,7 @@ def joint_delta(deltas: Iterable[float]) -> float:
     if any(delta >= 1 for delta in given):
         return 1.0
     # By logarithms: of many tiny ones nothing is lost to rounding.
-    return -math.expm1(math.fsum(math.log1p(-delta) for delta in given))
+    return 0.0 - math.expm1(math.fsum(math.log1p(-delta) for delta in given))
 
 
 @dataclass(frozen=True, repr=False)
