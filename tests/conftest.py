@@ -26,8 +26,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the tests of one file share a core, and with it what the file sets up.
 
-    Pages of the documentation share nothing: each is a group of its own.
+    Pages of the documentation share nothing: each is a group of its own. All that ask Spark share
+    its one session, which takes longer to start than most of them.
     """
     for item in items:
-        alone = "page_does_what_it_says" in item.name
-        item.add_marker(pytest.mark.xdist_group(item.name if alone else item.path.name))
+        group = item.path.name
+        if "page_does_what_it_says" in item.name:
+            group = item.name
+        elif "spark" in item.name:
+            group = "spark"
+        item.add_marker(pytest.mark.xdist_group(group))

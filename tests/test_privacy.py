@@ -55,7 +55,7 @@ def lowest(here: Small) -> pcor.Context:
 
 
 unhurried = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.filter_too_much]
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.filter_too_much]
 )
 
 
