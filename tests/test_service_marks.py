@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,12 @@ from pyarrow import parquet
 from sqlalchemy import text
 
 from pcor.errors import LedgerError, ParameterError
+from pcor.service import sources
 from pcor.service.marks import NAME, Marker
+from pcor.service.registry import Registration
 from pcor.service.service import Service
 from pcor.service.settings import Settings
+from pcor.table import Table
 from tests.postgres import postgres
 from tests.service_world import (
     ANALYST,
@@ -185,6 +188,101 @@ def test_a_file_that_comes_back_has_the_state_that_it_had(place: World) -> None:
     assert register(place, budget=None)["source_state"] == 1
     assert answered(place)["id"] == first["id"]
     assert place.service.ledger.left(DATASET) == left
+
+
+# -- a file that is replaced while it is read -----------------------------------------------------
+
+
+def in_its_place(path: Path, content: bytes) -> None:
+    """Put another file under the name, as ``mv`` does."""
+    other = path.with_suffix(".new")
+    other.write_bytes(content)
+    other.replace(path)
+
+
+def in_place(path: Path, content: bytes) -> None:
+    """Write into the file that is there, as ``cp`` does."""
+    with path.open("r+b") as stream:
+        stream.write(content)
+        stream.truncate()
+
+
+class Swapping:
+    """Replaces the file between the step that knows it again and the step that reads its rows.
+
+    Args:
+        place: whose file.
+        way: how.
+        back: the old file is put back as soon as the rows are read.
+    """
+
+    def __init__(self, place: World, way: Callable[[Path, bytes], None], *, back: bool) -> None:
+        self._path, self._way, self._back = source(place), way, back
+        self.before = self._path.read_bytes()
+        change_the_file(place)
+        self.after = self._path.read_bytes()
+        in_its_place(self._path, self.before)
+        self.swaps = 0
+
+    def table(self, *given: Any) -> Table:
+        """Return a table, of a file that is swapped before it is read."""
+        self._way(self._path, self.after)
+        self.swaps += 1
+        try:
+            return Table(*given)
+        finally:
+            if self._back:
+                self._way(self._path, self.before)
+
+
+@pytest.fixture(params=["replaced", "in place", "replaced and back", "in place and back"])
+def swapping(
+    request: pytest.FixtureRequest, place: World, monkeypatch: pytest.MonkeyPatch
+) -> Swapping:
+    way = in_place if request.param.startswith("in place") else in_its_place
+    made = Swapping(place, way, back=request.param.endswith("back"))
+    monkeypatch.setattr(sources, "Table", made.table)
+    place.service.tables._kept.clear()
+    return made
+
+
+def pay_in_memory(place: World) -> float:
+    """Return what the outlier earns by the one table in memory."""
+    (table,) = place.service.tables._kept.values()
+    return table.record(OUTLIER).value
+
+
+def test_a_file_that_is_replaced_while_it_is_loaded_is_not_asked(
+    place: World, swapping: Swapping
+) -> None:
+    assert answered(place)["release"] is not None
+    assert swapping.swaps == 1
+    assert pay_in_memory(place) == columns()["pay"][OUTLIER]
+
+
+def test_a_file_that_is_replaced_while_it_is_registered_is_not_asked(
+    place: World, swapping: Swapping
+) -> None:
+    assert register(place, budget=None)["source_state"] == 1
+    assert swapping.swaps == 1
+    assert pay_in_memory(place) == columns()["pay"][OUTLIER]
+
+
+def test_a_file_that_changes_before_its_rows_are_read_is_not_registered(
+    place: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check = Registration.check
+
+    def late(new: Registration) -> None:
+        check(new)
+        change_the_file(place)
+
+    monkeypatch.setattr(Registration, "check", late)
+    place.service.tables._kept.clear()
+    refused = place.send("owner", "PUT", DATASETS, json=registration(description="another"))
+    assert refused.status_code == 422
+    assert "changed while it was being registered" in refused.json()["detail"]
+    assert place.send("owner", "GET", DATASETS).json()["version"] == 1
 
 
 # -- the secret -----------------------------------------------------------------------------------

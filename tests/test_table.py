@@ -27,6 +27,7 @@ from pcor.errors import (
     RecordError,
     SourceError,
 )
+from pcor.sources.snapshot import Snapshot
 from tests.strategies import METRIC, Row, arrow, context_and_rows, covered, few
 
 PAY = Schema(metric="pay", attributes={"job": ["CEO", "Lawyer"]}, id="key")
@@ -531,6 +532,39 @@ def test_the_ending_of_a_file_may_be_written_otherwise(tmp_path: Path, name: str
     write = csv.write_csv if "CSV" in name else parquet.write_table
     write(people(), tmp_path / name)
     assert counts(Table(tmp_path / name, PAY)) == [2, 1]
+
+
+@pytest.mark.parametrize("save", [as_csv, as_parquet])
+def test_a_snapshot_of_a_file_is_read_as_the_file_is_and_stays_what_it_was(
+    tmp_path: Path, save: Callable[[pa.Table, Path], Path]
+) -> None:
+    path = save(people(), tmp_path)
+    snapshot = Snapshot(path)
+    path.unlink()
+    assert counts(Table(snapshot, PAY)) == [2, 1]
+    assert repr(snapshot) == f"<Snapshot of {path.name!r}>"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b"key;job;pay\n1;CEO;1\n", "semicolons"),
+        (b"key,job,pay\n1,CEO\n", "as many cells in each row"),
+        ("key,job,pay\n1,CEO,é\n".encode("latin-1"), "iconv"),
+    ],
+)
+def test_a_snapshot_that_cannot_be_read_is_refused_as_its_file_is(
+    tmp_path: Path, content: bytes, words: str
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(content)
+    with pytest.raises(SourceError, match=words) as of_file:
+        Table(path, PAY)
+    with pytest.raises(SourceError, match=words) as of_snapshot:
+        Table(Snapshot(path), PAY)
+    assert str(of_snapshot.value) == str(of_file.value)
+    assert getattr(of_snapshot.value, "__notes__", []) == getattr(of_file.value, "__notes__", [])
 
 
 @pytest.mark.parametrize("name", ["a.b", 'a"b', "a b", "[0]", "job[0]", "🙂"])

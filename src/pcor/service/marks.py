@@ -59,6 +59,10 @@ class Marker:
         with path.open("rb") as stream:
             return self.of_hash(hashlib.file_digest(stream, "sha256").hexdigest())
 
+    def of_bytes(self, content: bytes) -> str:
+        """Return the mark that a file with this content has."""
+        return self.of_hash(hashlib.sha256(content).hexdigest())
+
     def of_hash(self, sha256: str) -> str:
         """Return the mark of a file of which the SHA-256 is known; migrations need no file."""
         return hmac.new(self._secret(), sha256.encode("ascii"), hashlib.sha256).hexdigest()

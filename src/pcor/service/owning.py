@@ -28,7 +28,8 @@ from pcor.service.registry import (
     save_registration,
 )
 from pcor.service.service import Service
-from pcor.service.sources import find_source
+from pcor.service.sources import SourceChanged, find_source
+from pcor.table import Table
 
 
 def register(service: Service, key: Key, name: str, given: dict[str, Any]) -> Registration:
@@ -60,7 +61,7 @@ def register(service: Service, key: Key, name: str, given: dict[str, Any]) -> Re
         given["description"],
     )
     new.check()
-    new.check_records(service.tables.get(new.source, new.mark, new.schema))
+    new.check_records(_table(service, new))
     budget = given.get("budget")
     new.check_cap(_cap(_kept(service, name) | (budget or {})))
     with service.ledger.database.writing() as connection:
@@ -70,6 +71,17 @@ def register(service: Service, key: Key, name: str, given: dict[str, Any]) -> Re
     if budget is not None:
         set_budget(service, key, name, budget)
     return saved
+
+
+def _table(service: Service, new: Registration) -> Table:
+    """Return the rows that are being registered: those of the mark, and no others."""
+    try:
+        return service.tables.get(new.source, new.mark, new.schema)
+    except SourceChanged:
+        raise ParameterError(
+            "source changed while it was being registered, so nothing was; register it once "
+            "nobody writes to it any more"
+        ) from None
 
 
 def set_budget(service: Service, key: Key, dataset: str, given: dict[str, Any]) -> Status:

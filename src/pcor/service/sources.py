@@ -2,7 +2,8 @@
 
 Private: the tables. A source is named relative to the data folder and must lie inside it, symbolic
 links followed. Its mark (``marks``) is part of the registration: a file that changed since is not
-asked, so no answer is about rows that the owner has not registered.
+asked, so no answer is about rows that the owner has not registered. A file is read once, and what
+was read has the mark or is not used: whoever replaces the file meanwhile changes nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from pcor.errors import LedgerError, ParameterError
 from pcor.schema import Schema
 from pcor.service.marks import Marker
+from pcor.sources.snapshot import Snapshot
 from pcor.table import Table
 
 ENDINGS = (".csv", ".parquet")
@@ -73,8 +75,8 @@ class Tables:
 
     def _load(self, source: str, mark: str, schema: Schema) -> Table:
         try:
-            path = find_source(self._folder, source)
-            same = hmac.compare_digest(self._marker.of_file(path), mark)
+            read = Snapshot(find_source(self._folder, source))
+            same = hmac.compare_digest(self._marker.of_bytes(read.content), mark)
         except (ParameterError, OSError):
             same = False
         if not same:
@@ -82,4 +84,4 @@ class Tables:
                 "this dataset's file is not the one that was registered, so nothing is charged or "
                 "drawn; its owner restores the file, or registers the dataset again"
             )
-        return Table(path, schema)
+        return Table(read, schema)

@@ -17,6 +17,7 @@ from pyarrow import csv, parquet
 
 from pcor.errors import SourceError, did_you_mean
 from pcor.sources.csv_hints import encoding_hint, ragged_lines, separator_hint
+from pcor.sources.snapshot import Snapshot
 
 SUFFIXES = (".csv", ".parquet", ".pq")
 _SHOWN = 30  # columns that an owner is shown
@@ -29,13 +30,13 @@ def read_columns(source: Any, columns: Sequence[str]) -> pa.Table:
     """Return the named columns of a frame or a file, in the order of the rows.
 
     Args:
-        source: a path to CSV or Parquet, or any frame that narwhals accepts (pandas, Polars,
-            Arrow, DuckDB).
+        source: a path to CSV or Parquet, a snapshot of such a file, or any frame that narwhals
+            accepts (pandas, Polars, Arrow, DuckDB).
         columns: the names to read; a missing one is refused with the nearest that exists.
     """
     wanted = list(dict.fromkeys(columns))
-    if isinstance(source, str | Path):
-        path = Path(source)
+    if isinstance(source, str | Path | Snapshot):
+        path = Path(source) if isinstance(source, str) else source
         names = column_names(path)
         check_separator(path, names, wanted)
         check_columns(f"the file {str(path)!r}", names, wanted)
@@ -61,8 +62,8 @@ def _columns_of(frame: Any, wanted: list[str]) -> pa.Table:
 
 def column_names(source: Any) -> list[str]:
     """Return the names of all columns of a frame or a file."""
-    if isinstance(source, str | Path):
-        path = Path(source)
+    if isinstance(source, str | Path | Snapshot):
+        path = Path(source) if isinstance(source, str) else source
         _check_file(path)
         with _reading(path):
             return _names_in(path)
@@ -77,12 +78,15 @@ def column_names(source: Any) -> list[str]:
         ) from None
 
 
-def _check_file(path: Path) -> None:
+def _check_file(path: Path | Snapshot) -> None:
     if path.suffix.lower() not in SUFFIXES:
         raise SourceError(
             f"cannot tell what {str(path)!r} is by its ending; allowed: {', '.join(SUFFIXES)}. "
             "Save a spreadsheet as CSV, and unpack what is packed"
         )
+    if isinstance(path, Snapshot):  # it was a file, and was read
+        _check_content(path, len(path.content))
+        return
     try:
         if not path.exists():
             raise SourceError(
@@ -90,8 +94,7 @@ def _check_file(path: Path) -> None:
             )
         if not path.is_file():
             raise SourceError(f"{str(path)!r} is not a file; name a file in it")
-        if path.stat().st_size == 0:
-            raise SourceError(f"the file {str(path)!r} is empty; it needs a header and rows")
+        _check_content(path, path.stat().st_size)
         path.open("rb").close()
     except OSError:
         raise SourceError(
@@ -99,8 +102,13 @@ def _check_file(path: Path) -> None:
         ) from None
 
 
+def _check_content(path: Path | Snapshot, size: int) -> None:
+    if size == 0:
+        raise SourceError(f"the file {str(path)!r} is empty; it needs a header and rows")
+
+
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def _reading(path: Path | Snapshot) -> Iterator[None]:
     """Replace what a reader says when it fails: it quotes cells."""
     try:
         yield
@@ -112,7 +120,7 @@ def _reading(path: Path) -> Iterator[None]:
         ) from None
 
 
-def _csv_trouble(path: Path) -> SourceError:
+def _csv_trouble(path: Path | Snapshot) -> SourceError:
     """Return what is probably wrong with a CSV file that a reader gave up on."""
     hint = ragged = ""
     with suppress(OSError):
@@ -125,7 +133,7 @@ def _csv_trouble(path: Path) -> SourceError:
     return trouble
 
 
-def check_separator(path: Path, names: Sequence[str], wanted: Sequence[str]) -> None:
+def check_separator(path: Path | Snapshot, names: Sequence[str], wanted: Sequence[str]) -> None:
     """Refuse a CSV file that was read as one column because it is separated by something else."""
     if path.suffix.lower() == ".csv" and not set(names) & set(wanted):
         with _reading(path):
@@ -134,16 +142,16 @@ def check_separator(path: Path, names: Sequence[str], wanted: Sequence[str]) -> 
             raise SourceError(f"the file {str(path)!r} cannot be read as CSV: {hint}")
 
 
-def _names_in(path: Path) -> list[str]:
+def _names_in(path: Path | Snapshot) -> list[str]:
     if path.suffix.lower() != ".csv":
-        return list(parquet.read_schema(path).names)
-    with csv.open_csv(path, parse_options=_PARSE) as reader:
+        return list(parquet.read_schema(_place(path)).names)
+    with csv.open_csv(_place(path), parse_options=_PARSE) as reader:
         return list(reader.schema.names)
 
 
-def _read_file(path: Path, columns: list[str]) -> pa.Table:
+def _read_file(path: Path | Snapshot, columns: list[str]) -> pa.Table:
     if path.suffix.lower() != ".csv":
-        return parquet.read_table(path, columns=columns)
+        return parquet.read_table(_place(path), columns=columns)
     # All cells as text: what a value means is the schema's to say ("007" may be a name), and an
     # empty cell is missing. No other word is: "NA" may be Namibia.
     convert = csv.ConvertOptions(
@@ -152,7 +160,12 @@ def _read_file(path: Path, columns: list[str]) -> pa.Table:
         strings_can_be_null=True,
         null_values=[""],
     )
-    return csv.read_csv(path, parse_options=_PARSE, convert_options=convert)
+    return csv.read_csv(_place(path), parse_options=_PARSE, convert_options=convert)
+
+
+def _place(path: Path | Snapshot) -> Any:
+    """Return where Arrow reads from."""
+    return path.reader() if isinstance(path, Snapshot) else path
 
 
 def check_columns(where: str, names: Sequence[str], wanted: Sequence[str]) -> None:

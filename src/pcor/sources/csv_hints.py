@@ -10,6 +10,8 @@ import codecs
 import csv
 from pathlib import Path
 
+from pcor.sources.snapshot import Snapshot
+
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 # An encoding is judged by so much of a file.
@@ -20,7 +22,7 @@ _HEADER = 1 << 16
 _SHOWN = 5  # ragged lines that an owner is shown
 
 
-def encoding_hint(path: Path) -> str:
+def encoding_hint(path: Path | Snapshot) -> str:
     """Return how to convert a file that is not UTF-8; nothing for one that is."""
     with path.open("rb") as stream:
         begin = stream.read(2)
@@ -36,7 +38,7 @@ def encoding_hint(path: Path) -> str:
     return ""
 
 
-def _convert(encoding: str, path: Path) -> str:
+def _convert(encoding: str, path: Path | Snapshot) -> str:
     name = {"LATIN1": "perhaps Latin-1 or Windows-1252"}.get(encoding, encoding)
     return (
         f"it is not UTF-8 text ({name}); save it as UTF-8, or convert it: "
@@ -44,7 +46,7 @@ def _convert(encoding: str, path: Path) -> str:
     )
 
 
-def separator_hint(path: Path) -> str:
+def separator_hint(path: Path | Snapshot) -> str:
     """Return what to do with a file whose first line has another separator; nothing for commas."""
     with path.open("rb") as stream:
         header = stream.readline(_HEADER).decode("utf-8", "replace")
@@ -57,7 +59,7 @@ def separator_hint(path: Path) -> str:
     )
 
 
-def ragged_lines(path: Path) -> str:
+def ragged_lines(path: Path | Snapshot) -> str:
     """Return the first lines with another number of cells than the header; nothing if none has."""
     found: list[str] = []
     try:
