@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
 from unittest.mock import patch
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import func, insert, select, update
 
 from pcor.client import ServiceError, _object
 from pcor.errors import LedgerError
 from pcor.ledger import Ledger, tables
+from pcor.schema import Schema
+from pcor.service import registry
 from pcor.service import tables as service_tables
 from pcor.service.checks import Check
-from pcor.service.registry import _read
+from pcor.service.registry import PARSED, Parsed, find_registration
 from tests.page_person import Person
 from tests.postgres import postgres
 from tests.service_world import (
@@ -87,7 +90,9 @@ def test_a_schema_with_half_a_surrogate_pair_is_refused_and_nothing_is_kept(
     assert place.send("owner", "GET", "/v1/datasets/odd").status_code == 404
 
 
-def test_books_of_before_that_hold_such_text_can_be_read_and_repaired(place: World) -> None:
+def test_books_of_before_that_hold_such_text_can_be_read_and_repaired(
+    place: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     declared = SCHEMA.to_dict()
     declared["dataset"] = {"name": HALF}
     declared["attributes"]["job"]["values"].append(HALF)
@@ -95,7 +100,7 @@ def test_books_of_before_that_hold_such_text_can_be_read_and_repaired(place: Wor
         assert put(place, "odd", declared).status_code == 200
         asked = place.ask("owner", dataset="odd").json()
         place.wait(asked["id"], "owner")
-    _read.cache_clear()  # as a process that starts under the new rule
+    monkeypatch.setattr(registry, "_parsed", Parsed(PARSED))  # as in a process that starts now
     release = f"/releases/{asked['id']}"
     for path in (
         release[1:],
@@ -119,6 +124,105 @@ def test_books_of_before_that_hold_such_text_can_be_read_and_repaired(place: Wor
     assert place.ask("owner", dataset=DATASET, record=OUTLIER).status_code == 202
     assert put(place, "odd", SCHEMA.to_dict()).json()["version"] == 2
     assert place.ask("owner", dataset="odd").status_code == 202
+
+
+# -- many registrations ---------------------------------------------------------------------------
+
+
+def register_often(place: World, names: list[str], versions: int) -> None:
+    """Keep the registration of the small table under many names and versions."""
+    with place.service.ledger.database.writing() as connection:
+        kept = find_registration(connection, DATASET)
+        assert kept is not None
+        rows = [
+            {"name": name, "version": version, "made": 0}
+            | {"body": replace(kept, description=f"{name} {version}").to_body()}
+            for name in names
+            for version in range(1, versions + 1)
+        ]
+        connection.execute(insert(service_tables.datasets), rows)
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return what is parsed from now on."""
+    found: list[Any] = []
+    read = Schema.from_dict
+
+    def counted(given: Any) -> Schema:
+        found.append(given)
+        return read(given)
+
+    monkeypatch.setattr(Schema, "from_dict", counted)
+    return found
+
+
+def listed(place: World, who: str) -> list[str]:
+    """Return the descriptions of the datasets that somebody is shown."""
+    found = place.send(who, "GET", "/v1/datasets").json()["datasets"]
+    return [one["description"] for one in found if one["name"] != DATASET]
+
+
+def test_of_many_versions_the_list_reads_the_newest_alone(place: World, parsed: list[Any]) -> None:
+    register_often(place, ["a", "b"], 200)
+    parsed.clear()
+    assert listed(place, "owner") == ["a 200", "b 200"]
+    assert len(parsed) <= 3
+    assert listed(place, ANALYST) == []
+
+
+def test_many_datasets_are_parsed_once(place: World, parsed: list[Any]) -> None:
+    register_often(place, [f"{number:03d}" for number in range(200)], 1)
+    assert len(listed(place, "owner")) == 200
+    parsed.clear()
+    assert len(listed(place, "owner")) == 200
+    assert parsed == []
+
+
+def test_a_list_parses_nothing_that_is_not_open(place: World, parsed: list[Any]) -> None:
+    register_often(place, [f"{number:03d}" for number in range(20)], 1)
+    parsed.clear()
+    assert listed(place, ANALYST) == []
+    assert len(parsed) <= 1
+
+
+def test_the_state_of_a_known_file_is_found_without_reading_all_versions(
+    place: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register_often(place, ["a"], 200)
+    read, bodies = json.loads, list[Any]()
+
+    def counted(text: Any, **options: Any) -> Any:
+        found = read(text, **options)
+        if isinstance(found, dict) and "mark" in found:
+            bodies.append(found)
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(json, "loads", counted)
+        answer = place.send("owner", "PUT", "/v1/datasets/a", json=registration())
+    assert (answer.json()["version"], answer.json()["source_state"]) == (201, 1)
+    assert len(bodies) < 10
+
+
+def test_parsed_registrations_are_kept_up_to_so_many_characters(
+    place: World, parsed: list[Any]
+) -> None:
+    with place.service.ledger.database.reading() as connection:
+        kept = find_registration(connection, DATASET)
+    assert kept is not None
+    bodies = [replace(kept, description=str(number)).to_body() for number in range(3)]
+    few = Parsed(2 * len(bodies[0]))
+
+    def read(number: int) -> bool:
+        """Read one; return whether that took parsing."""
+        before = len(parsed)
+        assert few.get("a", number, bodies[number]).description == str(number)
+        return len(parsed) > before
+
+    assert [read(0), read(1), read(0), read(2)] == [True, True, False, True]
+    assert [read(0), read(2), read(1)] == [False, False, True]  # 1 was the least used
+    assert Parsed(1).get("a", 0, bodies[0]).version == 0  # longer than all there is room for
 
 
 # -- text without end -----------------------------------------------------------------------------

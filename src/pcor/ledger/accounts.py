@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, Select, delete, insert, select
 
 from pcor.errors import BudgetExceeded, CapExceeded, LedgerError, ParameterError, plain
 from pcor.ledger import tables
@@ -224,6 +224,12 @@ def read_accounts(connection: Connection, dataset: str | None = None) -> Iterato
         chosen = chosen.where(columns.dataset == dataset)
     for row in connection.execute(chosen):
         yield _account(row._mapping)
+
+
+def opened_to(analyst: str) -> Select[tuple[str]]:
+    """Return the query for the datasets that an analyst has an allotment in."""
+    columns = tables.accounts.c
+    return select(columns.dataset).where(columns.analyst == analyst)
 
 
 def write_account(connection: Connection, account: Account) -> None:

@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from pcor.errors import ParameterError, StillRunning, plain
 from pcor.ledger import Request
-from pcor.ledger.accounts import read_account
+from pcor.ledger.accounts import opened_to, read_account
 from pcor.ledger.amounts import amount
 from pcor.ledger.entries import lock_head
 from pcor.ledger.request import canonical, canonical_record, fingerprint
@@ -91,9 +91,9 @@ def open_dataset(connection: Connection, key: Key, name: str) -> Registration:
 
 def open_datasets(service: Service, key: Key) -> list[Registration]:
     """Return all datasets that are open to a key."""
+    names = None if key.role == "owner" else opened_to(key.name)
     with service.ledger.database.reading() as connection:
-        found = read_registrations(connection)
-        return [one for one in found if _is_open(connection, key, one.name)]
+        return read_registrations(connection, names)
 
 
 def _is_open(connection: Connection, key: Key, name: str) -> bool:

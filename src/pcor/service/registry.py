@@ -9,13 +9,15 @@ file's state: it says whether two files were the same, and nothing else about th
 from __future__ import annotations
 
 import json
+import threading
+from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, Select, and_, func, insert, select
 
 from pcor.errors import ParameterError, SchemaError, plain
 from pcor.ledger.amounts import amount
@@ -30,6 +32,8 @@ PRESETS = ("small", "medium", "large")
 # Records that a refusal quotes.
 SHOWN = 10
 ANY = "any"
+# Characters of registrations that are kept parsed: thousands of usual ones.
+PARSED = 1 << 24
 
 # What an owner settles for everybody; the names are those of ``pcor.release``.
 OPTIONS = (
@@ -197,10 +201,20 @@ def save_registration(
 
 
 def _state(connection: Connection, new: Registration) -> int:
-    chosen = select(tables.datasets.c.body).where(tables.datasets.c.name == new.name)
-    bodies = [json.loads(body) for body in connection.execute(chosen).scalars()]
-    known = {body["mark"]: int(body["source_state"]) for body in bodies}
-    return known.get(new.mark, max(known.values(), default=0) + 1)
+    """Return the number of a file's state: the one it had, or the next.
+
+    The versions are read from the newest on, and no further than to the same file: whoever changes
+    a setting reads one. A new file is compared with all of them, once, when it is registered.
+    """
+    columns = tables.datasets.c
+    chosen = select(columns.body).where(columns.name == new.name).order_by(columns.version.desc())
+    highest = 0
+    for body in connection.execute(chosen).scalars():
+        kept = json.loads(body)
+        if kept["mark"] == new.mark:
+            return int(kept["source_state"])
+        highest = max(highest, int(kept["source_state"]))
+    return highest + 1
 
 
 def find_registration(
@@ -211,18 +225,33 @@ def find_registration(
     return None if row is None else _read(*row)
 
 
-def read_registrations(connection: Connection) -> list[Registration]:
+def read_registrations(
+    connection: Connection, names: Select[tuple[str]] | None = None
+) -> list[Registration]:
     """Return the newest registration of every dataset, by name.
 
     One that the rules of today refuse is left out; asked for by its name, it says why.
+
+    Args:
+        connection: to the service's tables.
+        names: a query for the names of some datasets; by default all.
     """
     columns = tables.datasets.c
-    newest: dict[str, Registration] = {}
-    for row in connection.execute(select(tables.datasets).order_by(columns.name, columns.version)):
-        newest.pop(row.name, None)
+    # Found in the database, by its index: versions are kept for ever, and may be many.
+    newest = (
+        select(columns.name, func.max(columns.version).label("version"))
+        .group_by(columns.name)
+        .subquery()
+    )
+    same = and_(columns.name == newest.c.name, columns.version == newest.c.version)
+    chosen = select(columns.name, columns.version, columns.body).join(newest, same)
+    if names is not None:
+        chosen = chosen.where(columns.name.in_(names))
+    found = []
+    for row in connection.execute(chosen.order_by(columns.name)):
         with suppress(SchemaError):
-            newest[row.name] = _read(row.name, row.version, row.body)
-    return list(newest.values())
+            found.append(_read(*row))
+    return found
 
 
 def _row(connection: Connection, name: str, version: int | None = None) -> Any:
@@ -233,8 +262,46 @@ def _row(connection: Connection, name: str, version: int | None = None) -> Any:
     return connection.execute(chosen.order_by(columns.version.desc()).limit(1)).one_or_none()
 
 
-@lru_cache(maxsize=64)  # a version never changes
+class Parsed:
+    """Registrations that were read before, up to so many characters, the least used forgotten.
+
+    A version never changes. What one takes of the memory goes with its length, above all with its
+    list of records, so they are not counted but measured.
+
+    Args:
+        most: characters.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._size = most, 0
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, int, str], Registration] = OrderedDict()
+
+    def get(self, name: str, version: int, body: str) -> Registration:
+        """Return a registration, parsed now or before."""
+        place = (name, version, body)
+        with self._lock:
+            if place in self._kept:
+                self._kept.move_to_end(place)
+                return self._kept[place]
+        made = _parse(*place)
+        with self._lock:
+            self._size += len(body) if place not in self._kept else 0
+            self._kept[place] = made
+            while self._size > self._most:
+                (_, _, forgotten), _ = self._kept.popitem(last=False)
+                self._size -= len(forgotten)
+        return made
+
+
+_parsed = Parsed(PARSED)
+
+
 def _read(name: str, version: int, body: str) -> Registration:
+    return _parsed.get(name, version, body)
+
+
+def _parse(name: str, version: int, body: str) -> Registration:
     kept = json.loads(body)
     return Registration(
         name,
