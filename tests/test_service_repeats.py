@@ -46,9 +46,13 @@ class Held:
 
     def let_go(self, name: str) -> Job:
         """Let the draw end; return the job once its moment is noted."""
-        self._go.set()
+        self.end()
         until(lambda: self.job(name).shown is not None)
         return self.job(name)
+
+    def end(self) -> None:
+        """Hold no draw any longer."""
+        self._go.set()
 
     def job(self, name: str) -> Job:
         """Return a job as it is kept."""
@@ -84,7 +88,9 @@ def held(
     # No sweep by itself: what is counted is what requests do.
     monkeypatch.setattr(Drawer, "_sweep", lambda _: None)
     with world(url, tmp_path, clock=clock, delay=DELAY, tick=TICK) as place:
-        yield Held(place, clock, monkeypatch)
+        made = Held(place, clock, monkeypatch)
+        yield made
+        made.end()  # or the service would give the draw all the patience that it has
 
 
 def repeat(place: World) -> Any:
