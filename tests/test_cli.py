@@ -137,7 +137,13 @@ def files(tmp_path: Path) -> Files:
 COMMANDS = (
     *(["demo"], ["schema", "init"], ["schema", "check"], ["plan"], ["release"], ["contexts"]),
     *(["outliers"], ["tradeoff"], ["doctor"], ["audit"], ["reference"], ["ledger", "budget"]),
-    *(["ledger", "allot"], ["ledger", "show"], ["ledger", "history"], ["ledger", "export"]),
+    *(
+        ["ledger", "allot"],
+        ["ledger", "close"],
+        ["ledger", "show"],
+        ["ledger", "history"],
+        ["ledger", "export"],
+    ),
     ["ledger", "verify"],
 )
 

@@ -118,6 +118,22 @@ def test_an_analyst_spends_an_allotment(files: Files, books: str) -> None:
     assert "the allotment of 'ana' in dataset 'pay' has 0.1 left" in short.err
 
 
+def test_an_allotment_is_closed_and_opened_again(files: Files, books: str) -> None:
+    pcor_("ledger", "allot", books, "pay", "ana", "--epsilon", "0.6")
+    assert release(files, books, "--analyst", "ana").code == 0
+    closed = pcor_("ledger", "close", books, "pay", "ana")
+    assert "ana: closed; epsilon 0.5 was spent" in closed.out
+    assert status(books)["allotments"][0]["closed"] is True
+    assert release(files, books, "--analyst", "ana", "--key", "second").code == 3
+    assert release(files, books, "--analyst", "ana").code == 0  # the same again: answered before
+    assert "May spend nothing more; 0.5 was spent" in pcor_("ledger", "history", books).out
+    pcor_("ledger", "allot", books, "pay", "ana", "--epsilon", "0.6")
+    assert status(books)["allotments"][0]["left"] == "0.1"
+    nobody = pcor_("ledger", "close", books, "pay", "bob")
+    assert (nobody.code, "'bob' has no allotment" in nobody.err) == (2, True)
+    assert pcor_("ledger", "verify", books).code == 0
+
+
 def test_a_cap_refuses_with_exit_code_3(files: Files, books: str) -> None:
     pcor_("ledger", "budget", books, "pay", "--epsilon", 1, "--cap", "0.1")
     refused = release(files, books)
@@ -252,4 +268,4 @@ def test_a_budget_is_not_lowered_below_what_is_spent(files: Files, books: str) -
 
 
 def test_upgrade_names_the_version(books: str) -> None:
-    assert pcor_("ledger", "upgrade", books, "--json").json == {"version": "0002"}
+    assert pcor_("ledger", "upgrade", books, "--json").json == {"version": "0003"}

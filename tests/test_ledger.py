@@ -595,6 +595,8 @@ def books(
         ledger = Ledger(postgres().new_database())
     ledger.set_budget(DATASET, 1, cap="0.5")
     ledger.allot(DATASET, "ana", "0.3")
+    ledger.allot(DATASET, "bob", "0.3")
+    ledger.close_allotment(DATASET, "bob")
     release(ledger)
     release(ledger, analyst="ana", epsilon="0.2")
     with pytest.raises(BudgetExceeded):

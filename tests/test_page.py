@@ -60,6 +60,8 @@ PAGES: list[tuple[str, str, dict[str, str], str]] = [
     ("GET", f"/dataset?name={DATASET}", {}, "owner"),
     ("POST", "/dataset/budget", {"name": DATASET, "epsilon": "5"}, "owner"),
     ("POST", "/dataset/allotment", {"name": DATASET, "analyst": OTHER, "epsilon": "4"}, "owner"),
+    ("GET", f"/dataset/close?name={DATASET}&analyst={OTHER}", {}, "owner"),
+    ("POST", "/dataset/close", {"name": DATASET, "analyst": "nobody"}, "owner"),
     ("GET", "/register", {}, "owner"),
     ("POST", "/register", {}, "owner"),
     ("GET", "/keys", {}, "owner"),

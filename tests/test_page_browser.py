@@ -265,7 +265,9 @@ def test_an_analysts_pages_are_accessible_and_fit_a_narrow_screen(
 # -- the owner and the auditor --------------------------------------------------------------------
 
 
-def test_an_owner_makes_a_key_opens_a_dataset_and_takes_the_key_back(visitor: Visit) -> None:
+def test_an_owner_makes_a_key_opens_a_dataset_closes_it_and_takes_the_key_back(
+    visitor: Visit,
+) -> None:
     page = visitor.page
     visitor.sign_in("owner")
     page.get_by_role("link", name="Keys").click()
@@ -284,6 +286,15 @@ def test_an_owner_makes_a_key_opens_a_dataset_and_takes_the_key_back(visitor: Vi
     with visit(page.context.browser, visitor.site) as other:  # type: ignore[arg-type]
         other.sign_in("cleo")
         expect(other.page.get_by_text("0.3 left of 0.3")).to_be_visible()
+        page.get_by_role("link", name="Close the dataset to cleo").click()
+        expect(page.get_by_role("heading", name=f"Close {DATASET} to cleo?")).to_be_visible()
+        assert accessible(page) == []
+        visitor.picture("11-close")
+        page.get_by_role("button", name="Close the dataset").click()
+        expect(page.get_by_text("Closed; 0 was spent.")).to_be_visible()
+        assert accessible(page) == []
+        other.go("/")
+        expect(other.page.get_by_text("No dataset is open to you yet")).to_be_visible()
         visitor.go("/keys")
         page.get_by_role("link", name="Take back the key of cleo").click()
         expect(page.get_by_role("heading", name="Take back the key of cleo?")).to_be_visible()

@@ -29,6 +29,7 @@ books of the [service](http.md). Everything in it is public. How to read it:
 _KINDS = {
     "budget": "The owner set what all may spend together.",
     "allotment": "The owner set what one analyst may spend.",
+    "closing": "The owner closed an analyst's allotment; `spent` is what was spent of it by then.",
     "charge": "A release was paid for; the draw comes after it.",
     "answer": "What a charge was for: a certificate, or the error that the draw ended in.",
     "refusal": "The budget could not pay. Nothing was spent. One of many also has `refused`.",
@@ -127,6 +128,7 @@ def _examples() -> dict[str, Entry]:
             ledger.store(claim, NoValidContext(NOTHING))
             with suppress(BudgetExceeded):
                 ledger.charge(_request("0.4"))
+            ledger.close_allotment("claims", "ada")
             return {entry.kind: entry for entry in ledger.entries()}
         finally:
             ledger.close()

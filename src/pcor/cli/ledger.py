@@ -89,6 +89,23 @@ def allot(
     _show([_open(url).allot(dataset, analyst, epsilon, delta)], as_json)
 
 
+@app.command("close")
+@guarded
+def close(
+    url: Url,
+    dataset: Dataset,
+    analyst: Annotated[str, typer.Argument(help="The analyst, or a project.", metavar="ANALYST")],
+    as_json: options.AsJson = False,
+) -> None:
+    """Let one analyst spend nothing more of a dataset's budget.
+
+    What was spent stays spent, what was paid for is answered; `allot` opens it again. Example:
+
+    pcor ledger close books.db claims ana
+    """
+    _show([_open(url).close_allotment(dataset, analyst)], as_json)
+
+
 @app.command("show")
 @guarded
 def show(

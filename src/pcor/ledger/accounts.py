@@ -41,6 +41,7 @@ class Account:
         spent_ocdp: the epsilons of releases with the relaxed guarantee.
         spent_dp: the epsilons of releases that protect everyone but the record.
         spent_delta: all deltas.
+        closed: whether it was taken back; then it pays for nothing until it is given again.
     """
 
     dataset: str
@@ -51,6 +52,7 @@ class Account:
     spent_ocdp: Fraction = NOTHING
     spent_dp: Fraction = NOTHING
     spent_delta: Fraction = NOTHING
+    closed: bool = False
 
     @property
     def spent(self) -> Fraction:
@@ -75,7 +77,7 @@ class Account:
         return f"the allotment of {self.analyst!r} in dataset {self.dataset!r}"
 
     def with_ceiling(self, epsilon: Fraction, delta: Fraction, cap: Fraction | None) -> Account:
-        """Return the account with another ceiling, which must cover what was spent."""
+        """Return the account with another ceiling, which must cover what was spent; it is open."""
         for what, wanted, spent in (
             ("epsilon", epsilon, self.spent),
             ("delta", delta, self.spent_delta),
@@ -85,7 +87,7 @@ class Account:
                     f"{self.name} cannot be lowered to {what} {plain(wanted)}: {plain(spent)} is "
                     "spent already, and what is spent cannot be taken back"
                 )
-        return replace(self, epsilon=epsilon, delta=delta, cap=cap)
+        return replace(self, epsilon=epsilon, delta=delta, cap=cap, closed=False)
 
     def check(self, request: Request) -> None:
         """Refuse what the account cannot pay."""
@@ -120,6 +122,7 @@ class Account:
             "delta": plain(self.delta),
             "delta_spent": plain(self.spent_delta),
             "delta_left": plain(self.delta_left),
+            **({} if self.analyst == EVERYBODY else {"closed": self.closed}),
         }
 
     def to_row(self) -> dict[str, Any]:
@@ -133,6 +136,7 @@ class Account:
             "spent_ocdp": str(self.spent_ocdp),
             "spent_dp": str(self.spent_dp),
             "spent_delta": str(self.spent_delta),
+            "closed": int(self.closed),
         }
 
 
@@ -193,6 +197,10 @@ class Status:
             f" and {plain(self.budget.spent_dp)} on releases that protect everyone but the record",
         ]
         for account in self.allotments:
+            if account.closed:
+                spent = plain(account.spent)
+                lines.append(f"  {account.analyst}: closed; epsilon {spent} was spent")
+                continue
             lines.append(
                 f"  {account.analyst}: epsilon {plain(account.left)} left of "
                 f"{plain(account.epsilon)}"
@@ -216,6 +224,12 @@ def read_account(connection: Connection, dataset: str, analyst: str = EVERYBODY)
     return None if row is None else _account(row._mapping)
 
 
+def read_open(connection: Connection, dataset: str, analyst: str) -> Account | None:
+    """Return the account of an analyst who may spend from it, if there is one."""
+    account = read_account(connection, dataset, analyst)
+    return None if account is None or account.closed else account
+
+
 def read_accounts(connection: Connection, dataset: str | None = None) -> Iterator[Account]:
     """Yield the accounts by dataset and analyst, the dataset's own first."""
     columns = tables.accounts.c
@@ -227,9 +241,9 @@ def read_accounts(connection: Connection, dataset: str | None = None) -> Iterato
 
 
 def opened_to(analyst: str) -> Select[tuple[str]]:
-    """Return the query for the datasets that an analyst has an allotment in."""
+    """Return the query for the datasets that an analyst has an open allotment in."""
     columns = tables.accounts.c
-    return select(columns.dataset).where(columns.analyst == analyst)
+    return select(columns.dataset).where(columns.analyst == analyst, columns.closed == 0)
 
 
 def write_account(connection: Connection, account: Account) -> None:
@@ -252,8 +266,9 @@ def _account(row: Any) -> Account:
         row["dataset"],
         row["analyst"],
         cap=None if row["cap"] is None else read_amount(row["cap"]),
+        closed=row["closed"] == 1,
         **amounts,
     )
-    if account.left < 0 or account.delta_left < 0:
+    if account.left < 0 or account.delta_left < 0 or row["closed"] not in (0, 1):
         raise LedgerError(DAMAGED)
     return account

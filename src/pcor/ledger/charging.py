@@ -26,6 +26,7 @@ from pcor.ledger.accounts import (
     Account,
     payers,
     read_account,
+    read_open,
     write_account,
 )
 from pcor.ledger.amounts import DAMAGED
@@ -196,7 +197,7 @@ def _payer(connection: Connection, request: Request, analyst: str) -> Account:
     """Return an account that has to pay."""
     if analyst == EVERYBODY:
         return read_budget(connection, request.dataset)
-    found = read_account(connection, request.dataset, analyst)
+    found = read_open(connection, request.dataset, analyst)
     if found is None:
         raise NoAllotment(
             asked=request.epsilon, delta=request.delta, analyst=analyst, dataset=request.dataset

@@ -24,7 +24,7 @@ from pcor.ledger import tables
 from pcor.ledger.amounts import DAMAGED
 from pcor.ledger.request import canonical, fingerprint, sorted_json
 
-KINDS = ("budget", "allotment", "charge", "answer", "refusal")
+KINDS = ("budget", "allotment", "closing", "charge", "answer", "refusal")
 START = "0" * 64
 GUARANTEES = {"ocdp": "OCDP (relaxed)", "dp": "DP for all but the record"}
 
@@ -39,10 +39,10 @@ class Entry:
     Attributes:
         number: its place, from 1.
         at: when it was asked for, in UTC; empty for an answer.
-        kind: budget, allotment, charge, answer or refusal.
+        kind: budget, allotment, closing, charge, answer or refusal.
         dataset: whose budget it concerns.
         analyst: whose allotment it concerns; empty for a budget.
-        key: of which request; empty for budgets and allotments.
+        key: of which request; empty for budgets, allotments and closings.
         body: what happened, as canonical JSON.
         previous: the hash of the entry before.
         hash: over all of the above.
@@ -94,6 +94,8 @@ def entry_in_words(entry: Entry) -> str:
         return said
     if entry.kind == "allotment":
         return f"May spend epsilon {amount_in_words(content['epsilon'])}"
+    if entry.kind == "closing":
+        return f"May spend nothing more; {amount_in_words(content['spent'])} was spent"
     if entry.kind == "charge":
         guarantee = GUARANTEES.get(content["guarantee"], content["guarantee"])
         cost = amount_in_words(content["epsilon"])

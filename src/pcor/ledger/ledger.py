@@ -123,11 +123,40 @@ class Ledger:
         """Set what an analyst, or a project, may spend of a dataset's budget.
 
         An allotment is a ceiling and keeps nothing aside: allotments may add up to more than the
-        budget, and then who comes first is served. Without one an analyst can spend nothing.
+        budget, and then who comes first is served. Without one an analyst can spend nothing. One
+        that was closed is opened again, with what was spent of it.
         """
         if check_name("analyst", analyst) == OWNER:
             raise ParameterError(f"the analyst {OWNER!r} spends from the budget, without allotment")
         return self._set_ceiling(dataset, analyst, epsilon, delta, None)
+
+    def close_allotment(self, dataset: str, analyst: str) -> Status:
+        """Let an analyst, or a project, spend nothing more of a dataset's budget.
+
+        What was spent stays spent: ``allot`` opens the allotment again, and counts on from there.
+        What was paid for is still answered, and the same question again stays free. An allotment
+        that is closed already stays so, and nothing is written.
+        """
+        check_name("dataset", dataset)
+        check_name("analyst", analyst)
+        self._trust.begin(self.database)
+        with self.database.writing() as connection:
+            head = lock_head(connection)
+            self._trust.check(connection, head, [(dataset, EVERYBODY), (dataset, analyst)])
+            read_budget(connection, dataset)
+            account = read_account(connection, dataset, analyst)
+            if account is None or analyst == OWNER:
+                raise ParameterError(
+                    f"{analyst!r} has no allotment in dataset {dataset!r}; there is nothing to "
+                    "close"
+                )
+            if not account.closed:
+                write_account(connection, replace(account, closed=True))
+                forget_refusals(connection, dataset, analyst)
+                body = {"spent": str(account.spent)}
+                at = self._now()
+                append(connection, head, "closing", body, at=at, dataset=dataset, analyst=analyst)
+            return _status(connection, dataset)
 
     def _set_ceiling(
         self, dataset: str, analyst: str, epsilon: object, delta: object, cap: Fraction | None
@@ -169,7 +198,7 @@ class Ledger:
         books = self.status(dataset)
         if analyst is None or analyst == OWNER:
             return Amount(books.left)
-        own = [account.left for account in books.allotments if account.analyst == analyst]
+        own = [one.left for one in books.allotments if one.analyst == analyst and not one.closed]
         return Amount(min(books.left, *own) if own else NOTHING)
 
     # -- releases ----------------------------------------------------------------------------------

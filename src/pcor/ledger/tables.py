@@ -12,7 +12,7 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Column, Index, Integer, MetaData, Table, Text, text
 
 # The newest revision of migrations/versions; a test holds the two together.
-VERSION = "0002"
+VERSION = "0003"
 VERSION_TABLE = "pcor_version"
 
 metadata = MetaData()
@@ -46,7 +46,8 @@ head = Table(
     Column("hash", Text, nullable=False),
 )
 
-# A budget is the account of a dataset (analyst ''), an allotment that of one analyst.
+# A budget is the account of a dataset (analyst ''), an allotment that of one analyst. One that is
+# closed stays, with what was spent: to open it again is not to begin anew.
 accounts = Table(
     "pcor_accounts",
     metadata,
@@ -58,6 +59,7 @@ accounts = Table(
     Column("spent_ocdp", Text, nullable=False),
     Column("spent_dp", Text, nullable=False),
     Column("spent_delta", Text, nullable=False),
+    Column("closed", Integer, nullable=False, server_default="0"),
 )
 
 requests = Table(

@@ -2,23 +2,24 @@
 
 Public: everything here. Found are: a changed byte in any column of an entry, a head, an account or
 a request; an entry that was removed, also the last; entries out of order; a charge beyond the
-budget of its time; an answer without a charge. Not found is a chain whose end was cut off or forged
-together with all that follows from it (head, accounts, requests), unless a head noted earlier is
-given; nor a change to ``pcor_running`` or ``pcor_refusals``, which are evidence of nothing. The
-database's own structures are checked, too (``integrity``).
+budget of its time, or to an allotment that was closed; an answer without a charge. Not found is a
+chain whose end was cut off or forged together with all that follows from it (head, accounts,
+requests), unless a head noted earlier is given; nor a change to ``pcor_running`` or
+``pcor_refusals``, which are evidence of nothing. The database's own structures are checked, too
+(``integrity``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Connection, select
 
 from pcor.errors import BudgetExceeded, LedgerError, ParameterError
 from pcor.ledger import tables
-from pcor.ledger.accounts import NOTHING, Account, payers
+from pcor.ledger.accounts import EVERYBODY, NOTHING, Account, payers
 from pcor.ledger.amounts import read_amount
 from pcor.ledger.entries import KINDS, START, Entry, Head, read_entries
 from pcor.ledger.integrity import check_file, check_lookup
@@ -70,6 +71,8 @@ class Totals:
         content = entry.content
         if entry.kind in ("budget", "allotment"):
             self._ceiling(entry, content)
+        elif entry.kind == "closing":
+            self._closing(entry, content)
         elif entry.kind == "charge":
             self._charge(entry, content)
 
@@ -82,6 +85,15 @@ class Totals:
             epsilon, delta, None if cap is None else read_amount(cap)
         )
 
+    def _closing(self, entry: Entry, content: dict[str, Any]) -> None:
+        place = (entry.dataset, entry.analyst)
+        account = self.accounts.get(place)
+        if account is None or account.closed or entry.analyst == EVERYBODY:
+            raise ParameterError("it closes an allotment that was not open")
+        if read_amount(content["spent"]) != account.spent:
+            raise ParameterError("it says that something else was spent")
+        self.accounts[place] = replace(account, closed=True)
+
     def _charge(self, entry: Entry, content: dict[str, Any]) -> None:
         name = (entry.dataset, entry.analyst, entry.key)
         costs = read_amount(content["epsilon"]), read_amount(content["delta"])
@@ -90,6 +102,8 @@ class Totals:
         if not all(place in self.accounts for place in places):
             raise ParameterError("it charges an account that was not opened")
         for place in places:
+            if self.accounts[place].closed:
+                raise ParameterError("it charges an allotment that was closed")
             self.accounts[place].check(request)
         for place in places:
             self.accounts[place] = self.accounts[place].charged(*costs, request.guarantee)

@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from pcor.errors import ParameterError, StillRunning, plain
 from pcor.ledger import Request
-from pcor.ledger.accounts import opened_to, read_account
+from pcor.ledger.accounts import opened_to, read_open
 from pcor.ledger.amounts import amount
 from pcor.ledger.entries import lock_head
 from pcor.ledger.request import canonical, canonical_record, fingerprint
@@ -81,7 +81,7 @@ class Settled:
 
 
 def open_dataset(connection: Connection, key: Key, name: str) -> Registration:
-    """Return a dataset that is open to a key: to an analyst, one with an allotment."""
+    """Return a dataset that is open to a key: to an analyst, one with an open allotment."""
     # A name that no dataset can have may be one that a database refuses to look for.
     found = find_registration(connection, name) if name.isprintable() else None
     if found is None or not _is_open(connection, key, name):
@@ -97,7 +97,7 @@ def open_datasets(service: Service, key: Key) -> list[Registration]:
 
 
 def _is_open(connection: Connection, key: Key, name: str) -> bool:
-    return key.role == "owner" or read_account(connection, name, key.name) is not None
+    return key.role == "owner" or read_open(connection, name, key.name) is not None
 
 
 def settle(service: Service, key: Key, question: Question) -> Settled:

@@ -108,6 +108,19 @@ def allot(service: Service, key: Key, dataset: str, analyst: str, given: dict[st
     return status
 
 
+def close(service: Service, key: Key, dataset: str, analyst: str) -> Status:
+    """Close a dataset to an analyst: as if it were not there, but for what was paid for."""
+    _registered(service, dataset)
+    with service.ledger.database.reading() as connection:
+        account = read_account(connection, dataset, analyst)
+    if account is None or analyst == EVERYBODY:
+        raise unknown("allotment")
+    status = service.ledger.close_allotment(dataset, analyst)
+    if not account.closed:
+        _note(service, "allotment_closed", key, {"dataset": dataset, "analyst": analyst})
+    return status
+
+
 def _kept(service: Service, dataset: str, analyst: str = EVERYBODY) -> dict[str, Any]:
     """Return the cap and the delta of an account, where it has them."""
     with service.ledger.database.reading() as connection:

@@ -1,7 +1,7 @@
 """Routes for datasets, their budgets and allotments.
 
-Public: everything that leaves here. Analysts see a dataset once they have an allotment in it, and
-never the name of its file.
+Public: everything that leaves here. Analysts see a dataset while they have an open allotment in it,
+and never the name of its file.
 """
 
 from __future__ import annotations
@@ -76,3 +76,11 @@ def put_allotment(
 ) -> dict[str, Any]:
     """Set what an analyst may spend; this opens the dataset to them."""
     return owning.allot(of(request), key, name, analyst, body.named()).to_dict()
+
+
+@router.delete("/{name}/allotments/{analyst}")
+def delete_allotment(
+    request: Request, key: Owner, name: DatasetName, analyst: AnalystName
+) -> dict[str, Any]:
+    """Close a dataset to an analyst; what was spent stays spent, what was paid for readable."""
+    return owning.close(of(request), key, name, analyst).to_dict()

@@ -41,14 +41,20 @@ def show_datasets(request: Request, key: Visitor) -> Response:
     if key.role == "auditor":
         return see("/ledger")
     service = of(request)
-    found = [_with_budget(service, key, one) for one in asking.open_datasets(service, key)]
+    budgets = set(service.ledger.datasets())
+    found = [
+        _with_budget(service, key, one, has_budget=one.name in budgets)
+        for one in asking.open_datasets(service, key)
+    ]
     return render(request, "datasets.html", key=key, datasets=found)
 
 
-def _with_budget(service: Service, key: Key, registration: Registration) -> dict[str, Any]:
+def _with_budget(
+    service: Service, key: Key, registration: Registration, *, has_budget: bool
+) -> dict[str, Any]:
     """Return a dataset and what can still be spent on it, by everybody or by an analyst."""
     shown: dict[str, Any] = {"registration": registration, "account": None, "about": None}
-    if registration.name not in service.ledger.datasets():
+    if not has_budget:
         return shown  # its owner has not set a budget yet
     books = service.ledger.status(registration.name)
     own = [one for one in books.allotments if one.analyst == key.payer]

@@ -1,4 +1,4 @@
-"""What owners do to datasets: look, register, set budgets and allotments.
+"""What owners do to datasets: look, register, set budgets and allotments, close them.
 
 Public: everything here but the name of a file, which only owners see. Everything goes through
 ``owning``, as for the API, so it is in the audit log or the ledger.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from fastapi import Request, Response
 
 from pcor.errors import PcorError
+from pcor.ledger.accounts import read_open
 from pcor.ledger.entries import GUARANTEES
 from pcor.service import owning
 from pcor.service.keys import Key, read_keys
@@ -60,6 +61,26 @@ def set_allotment(request: Request, key: Owner, form: Form) -> Response:
     name, analyst = field(form, "name"), field(form, "analyst")
     field(form, "epsilon")
     owning.allot(of(request), key, name, analyst, budget_of(form))
+    return see(url("/dataset", name=name))
+
+
+@router.get("/dataset/close")
+def confirm_closing(request: Request, key: Owner, name: Text, analyst: Text) -> Response:
+    """Ask whether a dataset is to be closed to an analyst; nothing happens yet."""
+    service = of(request)
+    newest(service, name)
+    with service.ledger.database.reading() as connection:
+        found = read_open(connection, name, analyst) if analyst else None
+    if found is None:
+        raise unknown("allotment")
+    return render(request, "close.html", key=key, dataset=name, one=account_in_words(found))
+
+
+@router.post("/dataset/close")
+def close_dataset(request: Request, key: Owner, form: Form) -> Response:
+    """Close a dataset to an analyst."""
+    name = field(form, "name")
+    owning.close(of(request), key, name, field(form, "analyst"))
     return see(url("/dataset", name=name))
 
 

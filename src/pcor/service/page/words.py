@@ -230,6 +230,8 @@ class AccountView:
         spent_ocdp: on releases with the relaxed guarantee.
         spent_dp: on releases that protect everyone but the record.
         cap: the most for one release, if there is such a limit.
+        closed: whether it was taken back.
+        spent: on all releases.
     """
 
     name: str
@@ -239,6 +241,8 @@ class AccountView:
     spent_ocdp: str
     spent_dp: str
     cap: str | None
+    closed: bool
+    spent: str
 
 
 def account_in_words(account: Account) -> AccountView:
@@ -252,4 +256,6 @@ def account_in_words(account: Account) -> AccountView:
         amount_in_words(account.spent_ocdp),
         amount_in_words(account.spent_dp),
         None if account.cap is None else amount_in_words(account.cap),
+        account.closed,
+        amount_in_words(account.spent),
     )
