@@ -132,7 +132,7 @@ def measure(count: int, seconds: float, clients: int, drawers: int) -> dict[str,
             command, env=os.environ | {"NUMBA_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL
         )
         try:
-            _wait(port)
+            wait_for_service(port)
             with ThreadPoolExecutor(4) as pool:  # both processes load the table and compile
                 list(pool.map(lambda n: release(Caller(port, keys.analyst), 10_000 + n), range(4)))
             before = cpu(process.pid)
@@ -178,7 +178,8 @@ def cpu(parent: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _wait(port: int) -> None:
+def wait_for_service(port: int) -> None:
+    """Wait until a service that was started answers."""
     for _ in range(600):
         try:
             if Caller(port, "").send("GET", "/v1/readiness")[0] == 200:

@@ -29,7 +29,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from bench.service import QUICK, Caller, _wait, question
+from bench.service import QUICK, Caller, question, wait_for_service
 from pcor.service import asking, tables
 from pcor.service.jobs import Job
 from pcor.service.keys import Key, read_keys
@@ -88,7 +88,7 @@ def served(folder: Path) -> Iterator[tuple[Settings, int, str]]:
     command = [sys.executable, "-m", "bench.timing", "--serve", str(folder), "--port", str(port)]
     process = subprocess.Popen(command)  # noqa: S603 (our own words)
     try:
-        _wait(port)
+        wait_for_service(port)
         yield settings, port, keys.analyst
     finally:
         process.terminate()

@@ -167,8 +167,16 @@ def settings_for(url: str, folder: Path, **changes: Any) -> Settings:
     return Settings(url, data, **quick | changes)
 
 
-def prepared(settings: Settings, **options: Any) -> tuple[Service, dict[str, str]]:
-    """Return a service with a dataset, two analysts, an auditor and an owner."""
+def prepared(
+    settings: Settings, registered: dict[str, Any] | None = None, **options: Any
+) -> tuple[Service, dict[str, str]]:
+    """Return a service with a dataset, two analysts, an auditor and an owner.
+
+    Args:
+        settings: how it runs.
+        registered: what is registered otherwise than in ``registration``.
+        **options: of the service.
+    """
     service = Service(settings, create=True, **options)
     token = service.first_owner_key()
     assert token is not None
@@ -176,7 +184,7 @@ def prepared(settings: Settings, **options: Any) -> tuple[Service, dict[str, str
         owner = find_key(connection, token, service.now())
     assert owner is not None
     keys = {"owner": token}
-    full = DEFAULTS | registration()
+    full = DEFAULTS | registration(**registered or {})
     owning.register(service, owner, DATASET, full)
     for role, name in (("analyst", ANALYST), ("analyst", OTHER), ("auditor", "auditor")):
         _, keys[name] = owning.new_key(service, owner, role=role, name=name, days=1)
