@@ -33,6 +33,7 @@ from bench.service import QUICK, Caller, question, wait_for_service
 from pcor.service import asking, tables
 from pcor.service.jobs import Job
 from pcor.service.keys import Key, read_keys
+from pcor.service.listening import listen
 from pcor.service.problems import Problem
 from pcor.service.running import ANALYST, prepare_demo, serve
 from pcor.service.service import Service
@@ -66,7 +67,7 @@ def serve_held(settings: Settings, port: int) -> None:
         return draw(self, job)
 
     drawing.Drawer._draw = held  # type: ignore[method-assign]
-    serve(settings, host="127.0.0.1", port=port, workers=1)
+    serve(settings, listen("127.0.0.1", port), workers=1)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from pcor.client import Client
 from pcor.demo import PLANTED, salary_schema
 from pcor.service import running
 from pcor.service.keys import find_key
+from pcor.service.listening import listen
 from pcor.service.registry import read_registrations
 from pcor.service.service import Service
 from pcor.service.settings import ENVIRONMENT, Settings
@@ -48,7 +49,7 @@ def test_several_processes_share_a_socket_that_sends_at_once(
     before = signal.getsignal(signal.SIGTERM)
     try:
         settings = Settings(str(tmp_path / "books.db"), tmp_path)
-        running.serve(settings, host="127.0.0.1", port=0, workers=2)
+        running.serve(settings, listen("127.0.0.1", 0), workers=2)
     finally:
         signal.signal(signal.SIGTERM, before)
     with shared[0] as listening:
@@ -105,6 +106,47 @@ def test_what_is_missing_is_said(
     done = RUN.invoke(app, ["serve", *words])
     assert done.exit_code in (2, 5)
     assert said in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_port_that_is_taken_is_named_and_is_a_mistake_of_the_call(
+    workers: str, tmp_path: Path
+) -> None:
+    """It is no refusal of the budget, which has exit code 3, as uvicorn's failure to start has."""
+    url = str(tmp_path / "books.db")
+    books = ["serve", "--database", url, "--data", str(tmp_path)]
+    assert RUN.invoke(app, [*books, "--init"]).exit_code == 0
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        done = RUN.invoke(app, [*books, "--port", port, "--workers", workers])
+    assert done.exit_code == 2
+    said = " ".join(done.output.split())
+    assert f"port {port} at 127.0.0.1 is taken" in said
+    assert "serves at" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--host", "192.0.2.1", "--port", "0"], "192.0.2.1 is not an address of this machine"),
+        (["--host", "no host", "--port", "0"], "is not the name or the address of a machine"),
+        (["--port", "70000"], "--port"),
+    ],
+)
+def test_an_address_that_cannot_be_had_is_a_mistake_of_the_call(
+    words: list[str], said: str
+) -> None:
+    done = RUN.invoke(app, ["serve", "--demo", *words])
+    assert done.exit_code == 2
+    assert said in " ".join(done.output.split())
+    assert "pcor_" not in done.output
+
+
+def test_what_is_wrong_with_the_books_is_said_once_and_not_by_each_process(tmp_path: Path) -> None:
+    words = ["--database", str(tmp_path / "x.db"), "--data", str(tmp_path), "--workers", "2"]
+    done = RUN.invoke(app, ["serve", *words, "--port", "0"])
+    assert done.exit_code == 5
+    assert "there is no ledger" in " ".join(done.output.split())
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

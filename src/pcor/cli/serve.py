@@ -52,7 +52,9 @@ def serve(
         typer.Option("--demo", help="Serve synthetic data from a temporary folder."),
     ] = False,
     host: Annotated[str, typer.Option("--host", help="The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="The port to listen at.")] = 8330,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65_535, help="The port to listen at.")
+    ] = 8330,
     workers: Annotated[
         int, typer.Option("--workers", min=1, max=64, help="How many processes serve.")
     ] = 1,
@@ -79,6 +81,7 @@ def serve(
     """
     try:
         from pcor.service import running
+        from pcor.service.listening import listen
         from pcor.service.settings import Settings
     except ModuleNotFoundError as missing:
         raise ParameterError(
@@ -102,6 +105,7 @@ def serve(
     if demo:
         if database is not None or data is not None or init:
             raise ParameterError("--demo brings its own --database and --data; leave them out")
+        sockets = listen(host, port)  # first: what is said below must be so
         with tempfile.TemporaryDirectory(prefix="pcor-demo-") as name:
             folder = Path(name)
             (folder / "tables").mkdir()
@@ -113,7 +117,7 @@ def serve(
             say(f"  analyst  {keys.analyst}")
             say(f"The API is described at {where}/openapi.json. Ctrl+C ends it.")
             sys.stdout.flush()  # into a pipe, Python would hold it back until the service ends
-            running.serve(chosen, host=host, port=port, workers=workers)
+            running.serve(chosen, sockets, workers=workers)
         return
     if database is None or data is None:
         raise ParameterError("give --database and --data, or --demo to try it without either")
@@ -125,5 +129,7 @@ def serve(
         return
     if host not in _LOCAL and not secure_cookies:
         tell("note: others can reach it, over plain HTTP; put TLS in front, and --secure-cookies")
+    running.check_books(chosen)
+    sockets = listen(host, port)
     tell(f"pcor serves at {where}; Ctrl+C ends it")
-    running.serve(chosen, host=host, port=port, workers=workers)
+    running.serve(chosen, sockets, workers=workers)

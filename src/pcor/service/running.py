@@ -15,6 +15,7 @@ from typing import Any
 
 import uvicorn
 from pyarrow import parquet
+from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from pcor.demo import PLANTED, salaries, salary_schema
@@ -22,6 +23,7 @@ from pcor.errors import ParameterError
 from pcor.service import owning
 from pcor.service.app import create_app
 from pcor.service.keys import Key, read_keys
+from pcor.service.listening import BACKLOG
 from pcor.service.models import DatasetBody
 from pcor.service.service import Service
 from pcor.service.settings import ENVIRONMENT, Settings
@@ -90,20 +92,31 @@ def register_demo(service: Service, key: Key, **options: Any) -> None:
     owning.allot(service, key, DEMO, ANALYST, {"epsilon": "10"})
 
 
-def serve(settings: Settings, *, host: str, port: int, workers: int) -> None:
-    """Serve until told to stop; then finish what runs, and end."""
+def check_books(settings: Settings) -> None:
+    """Open the database once and close it: what is wrong with it is said here, and once."""
+    Service(settings).ledger.close()
+
+
+def serve(settings: Settings, sockets: list[socket.socket], *, workers: int) -> None:
+    """Serve until told to stop; then finish what runs, and end.
+
+    Args:
+        settings: how the service runs.
+        sockets: what ``listening.listen`` returned.
+        workers: how many processes serve.
+    """
     common = {
-        "host": host,
-        "port": port,
         "log_level": "warning",
         "access_log": False,  # its lines would say when which answer was looked at
         "server_header": False,
+        "backlog": BACKLOG,
         "timeout_graceful_shutdown": int(settings.patience) + 1,
     }
     # uvicorn stops gracefully, then passes the signal on; what comes after must still be done.
     signal.signal(signal.SIGTERM, _leave)
     if workers == 1:
-        uvicorn.run(create_app(settings), **common)  # type: ignore[arg-type]
+        config = uvicorn.Config(create_app(settings), **common)  # type: ignore[arg-type]
+        _run(uvicorn.Server(config), sockets)
         return
     os.environ[ENVIRONMENT] = settings.to_json()
     config = uvicorn.Config(
@@ -112,11 +125,17 @@ def serve(settings: Settings, *, host: str, port: int, workers: int) -> None:
         workers=workers,
         **common,  # type: ignore[arg-type]
     )
-    shared = config.bind_socket()
-    # Connections inherit it. Without, an answer's last part waits 40 ms for the client's next word:
-    # the event loop sets it only on sockets that it made itself.
-    shared.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    Multiprocess(config, sockets=[shared]).run()
+    Multiprocess(config, sockets=sockets).run()
+
+
+def _run(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
+    try:
+        server.run(sockets)
+    except KeyboardInterrupt:
+        pass  # it has ended gracefully, and passed the signal on
+    except SystemExit as ended:
+        # Of a start that failed uvicorn has said why. Its code means another thing here.
+        raise SystemExit(1 if ended.code == STARTUP_FAILURE else ended.code) from None
 
 
 def _leave(*_: object) -> None:
