@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,12 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import uvicorn
 from pyarrow import parquet
 
 import pcor
 from pcor.service import create_app, owning
 from pcor.service.jobs import find_job
 from pcor.service.keys import find_key
+from pcor.service.listening import listen
+from pcor.service.running import server_config
 from pcor.service.service import Service
 from pcor.service.settings import Settings
 from tests.waiting import until
@@ -162,6 +166,8 @@ def settings_for(url: str, folder: Path, **changes: Any) -> Settings:
         "tick": 0.05,
         "rate": 1e4,
         "burst": 10_000,
+        "sign_in_rate": 1e4,
+        "sign_in_burst": 10_000,
         "sweep": 0.1,
     }
     return Settings(url, data, **quick | changes)
@@ -221,6 +227,22 @@ def world(
     service, keys = prepared(settings, clock=clock or moved)
     with running(service, keys, moved) as made:
         yield made
+
+
+@contextmanager
+def served(service: Service) -> Iterator[str]:
+    """Serve as ``pcor serve`` does, on a free port and from a thread; yield the address."""
+    (listening,) = listen("127.0.0.1", 0)
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    server = uvicorn.Server(server_config(create_app(service), service.settings))
+    thread = threading.Thread(target=server.run, args=([listening],))
+    thread.start()
+    try:
+        until(lambda: server.started)
+        yield address
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 @contextmanager

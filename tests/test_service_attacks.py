@@ -9,25 +9,33 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pyarrow as pa
 import pytest
+from fastapi import Request
 from pyarrow import parquet
 from sqlalchemy import inspect
 
 import pcor
 from pcor.service import Settings
+from pcor.service.keys import digest, find_key
 from pcor.service.limits import Rates
 from pcor.service.problems import Problem
-from pcor.service.service import GUESSES
+from pcor.service.service import GUESSES, Service
+from pcor.service.sessions import COOKIE
 from pcor.service.sources import find_source
+from pcor.service.tries import address_of
 from tests.service_world import (
     ANALYST,
     DATASET,
+    OTHER,
     OUTLIER,
     SOURCE,
     World,
     columns,
     registration,
+    served,
+    settings_for,
     world,
 )
 from tests.waiting import until
@@ -326,6 +334,92 @@ def test_who_guesses_keys_is_slowed_down(tmp_path: Path) -> None:
             for _ in range(40)
         }
         assert statuses == {401, 429}
+
+
+def wrong(place: World, number: int) -> Any:
+    return place.api.get("/v1/me", headers={"Authorization": f"Bearer pcor_a_{number}"})
+
+
+def test_a_key_is_not_looked_up_for_who_has_guessed_too_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up = list[str]()
+
+    def counted(connection: Any, token: str, now: int) -> Any:
+        looked_up.append(token)
+        return find_key(connection, token, now)
+
+    monkeypatch.setattr("pcor.service.roles.find_key", counted)
+    monkeypatch.setattr("pcor.service.sessions.find_key", counted)
+    with world(str(tmp_path / "books.db"), tmp_path) as place:
+        place.service.guesses = Rates(*GUESSES, clock=lambda: 0.0)
+        assert [wrong(place, n).status_code for n in range(30)] == [401] * 20 + [429] * 10
+        assert place.api.post("/sign-in", data={"key": "pcor_a_b"}).status_code == 429
+        place.api.cookies.set(COOKIE, "x")
+        assert place.api.get("/releases").status_code == 429
+        assert len(looked_up) == GUESSES[1]
+
+
+def test_who_guesses_locks_out_nobody_who_works_at_the_same_address(tmp_path: Path) -> None:
+    with world(str(tmp_path / "books.db"), tmp_path) as place:
+        place.service.guesses = Rates(*GUESSES, clock=lambda: 0.0)
+        assert place.send(ANALYST, "GET", "/v1/me").status_code == 200
+        while wrong(place, 1).status_code != 429:
+            pass
+        assert place.send(ANALYST, "GET", "/v1/me").status_code == 200
+        assert place.send(OTHER, "GET", "/v1/me").status_code == 429  # it may be a guess
+        # A key that was taken back is a guess like any other.
+        place.service.guesses = Rates(*GUESSES, clock=lambda: 0.0)
+        name = place.keys[ANALYST].split("_")[1]
+        assert place.send("owner", "DELETE", f"/v1/keys/{name}").status_code == 200
+        assert place.send(ANALYST, "GET", "/v1/me").status_code == 401
+        assert place.service.known.get(digest(place.keys[ANALYST])) is None
+
+
+def test_a_good_key_signs_in_so_often_and_no_oftener(tmp_path: Path) -> None:
+    with world(str(tmp_path / "books.db"), tmp_path) as place:
+        place.service.sign_ins = Rates(0.2, 10, clock=lambda: 0.0)
+        answers = [
+            place.api.post("/sign-in", data={"key": place.keys[ANALYST]}, follow_redirects=False)
+            for _ in range(15)
+        ]
+        assert [one.status_code for one in answers] == [303] * 10 + [429] * 5
+        assert answers[-1].headers["retry-after"] == "5"
+        other = {"key": place.keys["owner"]}
+        assert place.api.post("/sign-in", data=other, follow_redirects=False).status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("proxies", "answers"),
+    [((), {401, 429}), (("127.0.0.1",), {401}), (("10.0.0.0/8",), {401, 429})],
+)
+def test_who_sent_a_request_is_believed_of_named_proxies_alone(
+    proxies: tuple[str, ...], answers: set[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")  # uvicorn would go by it
+    settings = settings_for(str(tmp_path / "books.db"), tmp_path, proxies=proxies)
+    service = Service(settings, create=True)
+    service.guesses = Rates(*GUESSES, clock=lambda: 0.0)
+    with served(service) as url, httpx.Client(base_url=url) as client:
+        found = {
+            client.get("/v1/me", headers={"X-Forwarded-For": f"203.0.113.{n}"}).status_code
+            for n in range(25)
+        }
+    assert found == answers
+
+
+@pytest.mark.parametrize("proxy", ["*", "proxy.example", "10.0.0.1/8", ""])
+def test_a_proxy_is_named_by_its_address(proxy: str, tmp_path: Path) -> None:
+    with pytest.raises(pcor.PcorError, match="address or network"):
+        Settings("books.db", tmp_path, proxies=(proxy,))
+
+
+def test_addresses_that_one_sender_has_are_counted_as_one() -> None:
+    def of(host: str) -> str:
+        return address_of(Request({"type": "http", "client": (host, 1)}))
+
+    assert of("2001:db8::1") == of("2001:db8::ffff:1") != of("2001:db8:0:1::1")
+    assert of("::ffff:192.0.2.1") == of("192.0.2.1") != of("192.0.2.2")
 
 
 def test_a_bucket_fills_again() -> None:

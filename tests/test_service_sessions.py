@@ -11,7 +11,6 @@ from fastapi import APIRouter, Depends, FastAPI, Request, Response
 
 from pcor.service import sessions
 from pcor.service.page.door import read_form
-from pcor.service.service import of
 from tests.service_world import ANALYST, World, world
 
 Fields = Annotated[dict[str, str], Depends(read_form)]
@@ -22,8 +21,7 @@ router = APIRouter()
 @router.post("/in")
 def sign_in(request: Request, response: Response, form: Fields) -> str:
     sessions.check_origin(request)
-    before = request.cookies.get(sessions.COOKIE)
-    return sessions.sign_in(of(request), response, form["key"], before).name
+    return sessions.sign_in(request, response, form["key"]).name
 
 
 @router.get("/who")

@@ -69,6 +69,13 @@ def serve(
         float, typer.Option("--tick", help="Answers appear at multiples of this many seconds.")
     ] = 1.0,
     rate: Annotated[float, typer.Option("--rate", help="Requests a second for each key.")] = 20.0,
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--proxy",
+            help="A proxy in front, by address or network: its X-Forwarded-For is believed.",
+        ),
+    ] = None,
     secure_cookies: Annotated[
         bool, typer.Option("--secure-cookies", help="Send cookies over HTTPS only.")
     ] = False,
@@ -97,6 +104,7 @@ def serve(
             drawers=drawers,
             rate=rate,
             burst=max(1, int(3 * rate)),
+            proxies=tuple(proxy or ()),
             secure_cookies=secure_cookies,
             secret=secret,
         )

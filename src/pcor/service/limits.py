@@ -49,12 +49,20 @@ class Rates:
 
     def take(self, who: str) -> None:
         """Take a drop, or refuse."""
+        self._take(who, 1)
+
+    def check(self, who: str) -> None:
+        """Refuse where ``take`` would, and take nothing."""
+        self._take(who, 0)
+
+    def _take(self, who: str, taken: int) -> None:
         now = self._clock()
         with self._lock:
             drops, at = self._buckets.pop(who, (float(self._burst), now))
             drops = min(self._burst, drops + (now - at) * self._rate)
             short = 1 - drops
-            self._buckets[who] = (drops if short > 0 else drops - 1, now)
+            if taken or drops < self._burst:  # a full bucket need not be remembered
+                self._buckets[who] = (drops if short > 0 else drops - taken, now)
             if len(self._buckets) > REMEMBERED:
                 self._buckets.popitem(last=False)
         if short > 0:

@@ -12,6 +12,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from pcor.service import tries
 from pcor.service.keys import Key, find_key
 from pcor.service.problems import Problem
 from pcor.service.service import of
@@ -25,12 +26,16 @@ def identify(
 ) -> Key:
     """Return the key that a request shows, or refuse."""
     service = of(request)
-    key = None
-    if given is not None:
+
+    def find() -> Key | None:
         with service.ledger.database.reading() as connection:
-            key = find_key(connection, given.credentials, service.now())
+            return find_key(connection, token, service.now())
+
+    token = "" if given is None else given.credentials
+    if not token:
+        tries.wrong(request)
+    key = tries.look_up(request, token, find) if token else None
     if key is None:
-        service.guesses.take(request.client.host if request.client else "")
         raise Problem(
             401,
             "not_authenticated",

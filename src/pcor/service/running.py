@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 from pyarrow import parquet
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
@@ -105,27 +106,33 @@ def serve(settings: Settings, sockets: list[socket.socket], *, workers: int) -> 
         sockets: what ``listening.listen`` returned.
         workers: how many processes serve.
     """
-    common = {
-        "log_level": "warning",
-        "access_log": False,  # its lines would say when which answer was looked at
-        "server_header": False,
-        "backlog": BACKLOG,
-        "timeout_graceful_shutdown": int(settings.patience) + 1,
-    }
     # uvicorn stops gracefully, then passes the signal on; what comes after must still be done.
     signal.signal(signal.SIGTERM, _leave)
     if workers == 1:
-        config = uvicorn.Config(create_app(settings), **common)  # type: ignore[arg-type]
-        _run(uvicorn.Server(config), sockets)
+        _run(uvicorn.Server(server_config(create_app(settings), settings)), sockets)
         return
     os.environ[ENVIRONMENT] = settings.to_json()
-    config = uvicorn.Config(
-        "pcor.service.app:from_environment",
-        factory=True,
-        workers=workers,
-        **common,  # type: ignore[arg-type]
+    config = server_config(
+        "pcor.service.app:from_environment", settings, factory=True, workers=workers
     )
     Multiprocess(config, sockets=sockets).run()
+
+
+def server_config(app: FastAPI | str, settings: Settings, **more: Any) -> uvicorn.Config:
+    """Return how the HTTP server runs; ``more`` for several processes."""
+    return uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,  # its lines would say when which answer was looked at
+        server_header=False,
+        # Whoever connects could say that somebody else did: said explicitly, because uvicorn takes
+        # the word of 127.0.0.1 by itself, and that of whoever the environment names.
+        proxy_headers=bool(settings.proxies),
+        forwarded_allow_ips=list(settings.proxies),
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=int(settings.patience) + 1,
+        **more,
+    )
 
 
 def _run(server: uvicorn.Server, sockets: list[socket.socket]) -> None:

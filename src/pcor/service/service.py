@@ -29,6 +29,8 @@ from pcor.service.upgrading import open_tables
 
 # Who cannot show a key has this many tries a second, and at once.
 GUESSES = (1.0, 20)
+# Keys and sessions that were good a while ago; ``tries`` says what for.
+KNOWN = 10_000
 # Answers that are kept in memory for whoever asks again.
 REMEMBERED = 1000
 
@@ -40,7 +42,7 @@ def _nothing(_: str) -> None:
 
 
 class Remembered(Generic[Thing]):
-    """Things that never change, the least used forgotten first.
+    """Things by their names, the least used forgotten first.
 
     Args:
         most: how many.
@@ -65,6 +67,11 @@ class Remembered(Generic[Thing]):
             self._kept[name] = thing
             while len(self._kept) > self._most:
                 self._kept.popitem(last=False)
+
+    def forget(self, name: str) -> None:
+        """Remember a thing no more."""
+        with self._lock:
+            self._kept.pop(name, None)
 
 
 class Service:
@@ -98,6 +105,8 @@ class Service:
         self.checks = Checks(self.ledger, settings.check, self.now)
         self.rates = Rates(settings.rate, settings.burst)
         self.guesses = Rates(*GUESSES)
+        self.sign_ins = Rates(settings.sign_in_rate, settings.sign_in_burst)
+        self.known: Remembered[bool] = Remembered(KNOWN)
         self.requests = Requests()
         self.seen: Remembered[tuple[Job, Mapping[str, Any]]] = Remembered(REMEMBERED)
 

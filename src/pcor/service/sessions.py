@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from fastapi import Request, Response
 from sqlalchemy import Connection, delete, insert, select
 
-from pcor.service import tables
+from pcor.service import tables, tries
 from pcor.service.keys import Key, digest, find_key, read_key
 from pcor.service.problems import Problem
 from pcor.service.service import Service, of
@@ -26,31 +26,32 @@ COOKIE = "pcor_session"
 HOURS = 8
 
 
-def sign_in(service: Service, response: Response, token: str, before: str | None = None) -> Key:
+def sign_in(request: Request, response: Response, token: str) -> Key:
     """Exchange an API key for a new session; a session there was before ends.
 
+    Nothing is written for a key that is none. A good one signs in so often, and no oftener: each
+    time is a write, and a row that stays for hours.
+
     Args:
-        service: whose.
+        request: may bring the cookie of the session before.
         response: gets the cookie.
         token: the API key.
-        before: the cookie that came with the request, if any.
     """
-    now = service.now()
-    cookie = secrets.token_urlsafe(32)
-    with service.ledger.database.writing() as connection:
-        key = find_key(connection, token.strip(), now)
-        if before:
-            _end(connection, before)
-        if key is not None:
-            gone = tables.sessions.c.expires <= now
-            connection.execute(delete(tables.sessions).where(gone))
-            connection.execute(
-                insert(tables.sessions).values(
-                    hash=digest(cookie), key=key.id, expires=now + HOURS * 3_600_000
-                )
-            )
+    service, token = of(request), token.strip()
+    key = tries.look_up(request, token, lambda: _signing_in(service, token))
     if key is None:
         raise Problem(401, "not_authenticated", "this key is not known, or not good any more")
+    now, cookie = service.now(), secrets.token_urlsafe(32)
+    before = request.cookies.get(COOKIE)
+    with service.ledger.database.writing() as connection:
+        if before:
+            _end(connection, before)
+        connection.execute(delete(tables.sessions).where(tables.sessions.c.expires <= now))
+        connection.execute(
+            insert(tables.sessions).values(
+                hash=digest(cookie), key=key.id, expires=now + HOURS * 3_600_000
+            )
+        )
     response.set_cookie(
         COOKIE,
         cookie,
@@ -61,6 +62,13 @@ def sign_in(service: Service, response: Response, token: str, before: str | None
         secure=service.settings.secure_cookies,
     )
     return key
+
+
+def _signing_in(service: Service, token: str) -> Key | None:
+    # Under the whole of it: who knows but the id of a key must not keep its holder out.
+    service.sign_ins.take(digest(token))
+    with service.ledger.database.reading() as connection:
+        return find_key(connection, token, service.now())
 
 
 def sign_out(request: Request, response: Response) -> None:
@@ -77,6 +85,13 @@ def signed_in(request: Request) -> Key | None:
     service, cookie = of(request), request.cookies.get(COOKIE)
     if not cookie:
         return None
+    key = tries.look_up(request, cookie, lambda: _opened_with(service, cookie))
+    if key is not None:
+        service.rates.take(key.id)
+    return key
+
+
+def _opened_with(service: Service, cookie: str) -> Key | None:
     now = service.now()
     with service.ledger.database.reading() as connection:
         chosen = select(tables.sessions).where(tables.sessions.c.hash == digest(cookie))
@@ -84,10 +99,7 @@ def signed_in(request: Request) -> Key | None:
         if row is None or row.expires <= now:
             return None
         key = read_key(connection, row.key)
-    if key is None or not key.is_good(now):
-        return None
-    service.rates.take(key.id)
-    return key
+    return key if key is not None and key.is_good(now) else None
 
 
 def why_signed_out(request: Request) -> str:

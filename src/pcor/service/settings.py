@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,10 @@ class Settings:
         tables: how many tables a process keeps in memory.
         rate: how many requests a second a key may make, over a while, of one process.
         burst: how many it may make at once.
+        sign_in_rate: how often a second a key may sign in to the page, over a while.
+        sign_in_burst: how often it may at once.
+        proxies: addresses and networks whose word about who sends a request is taken
+            (X-Forwarded-For); by default nobody's.
         largest_body: bytes in a request.
         patience: seconds that running searches are given when the service stops.
         sweep: seconds between two looks for questions that a dead process left unanswered.
@@ -47,6 +52,9 @@ class Settings:
     tables: int = 8
     rate: float = 20.0
     burst: int = 60
+    sign_in_rate: float = 0.2
+    sign_in_burst: int = 10
+    proxies: tuple[str, ...] = ()
     largest_body: int = 1 << 20
     patience: float = 10.0
     sweep: float = 5.0
@@ -55,12 +63,14 @@ class Settings:
     secret: Path | None = None
 
     def __post_init__(self) -> None:
-        for name in ("delay", "tick", "rate", "sweep", "check"):
+        for name in ("delay", "tick", "rate", "sign_in_rate", "sweep", "check"):
             if not 0.001 <= getattr(self, name) <= 86_400:
                 raise ParameterError(f"{name} must be from 0.001 to 86,400")
-        for name in ("drawers", "tables", "burst", "largest_body"):
+        for name in ("drawers", "tables", "burst", "sign_in_burst", "largest_body"):
             if getattr(self, name) < 1:
                 raise ParameterError(f"{name} must be at least 1")
+        for proxy in self.proxies:
+            _check_network(proxy)
         if not self.data.is_dir():
             raise ParameterError(
                 f"the data folder {str(self.data)!r} does not exist; make it and put tables into it"
@@ -86,4 +96,18 @@ class Settings:
         """Read what ``to_json`` wrote."""
         content: dict[str, Any] = json.loads(text)
         secret = None if content["secret"] is None else Path(content["secret"])
-        return cls(**content | {"data": Path(content["data"]), "secret": secret})
+        proxies = tuple(content["proxies"])
+        return cls(
+            **content | {"data": Path(content["data"]), "secret": secret, "proxies": proxies}
+        )
+
+
+def _check_network(text: str) -> None:
+    """Refuse what is no address: a name could come to mean another machine, and * means all."""
+    try:
+        ip_network(text)
+    except ValueError:
+        raise ParameterError(
+            f"a proxy is given by its address or network, such as 127.0.0.1 or 10.0.0.0/8; "
+            f"{text!r} is neither"
+        ) from None

@@ -7,6 +7,7 @@ new one at every sign-in, whatever came with the request.
 from __future__ import annotations
 
 import re
+from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import Depends, Query, Request, Response
@@ -14,15 +15,7 @@ from fastapi import Depends, Query, Request, Response
 from pcor.service.page.door import Form, page_router, read_form, see
 from pcor.service.page.rendering import render
 from pcor.service.problems import Problem
-from pcor.service.service import of
-from pcor.service.sessions import (
-    COOKIE,
-    check_origin,
-    sign_in,
-    sign_out,
-    signed_in,
-    why_signed_out,
-)
+from pcor.service.sessions import check_origin, sign_in, sign_out, signed_in, why_signed_out
 
 router = page_router()
 
@@ -53,12 +46,13 @@ def show_door(request: Request, back: Annotated[str, Query(max_length=300)] = ""
 def open_door(request: Request, form: Fields) -> Response:
     """Exchange a key for a session."""
     check_origin(request)
-    service, back = of(request), form.get("back", "")
+    back = form.get("back", "")
     response = see(own_address(back))
     try:
-        sign_in(service, response, form.get("key", ""), request.cookies.get(COOKIE))
+        sign_in(request, response, form.get("key", ""))
     except Problem as problem:
-        service.guesses.take(request.client.host if request.client else "")
+        if problem.status != HTTPStatus.UNAUTHORIZED:
+            raise
         said = f"{problem.detail[0].upper()}{problem.detail[1:]}."
         return render(request, "sign_in.html", status=problem.status, back=back, said=said)
     return response
