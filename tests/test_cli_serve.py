@@ -12,6 +12,7 @@ import sys
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from typer.testing import CliRunner
@@ -20,13 +21,14 @@ import pcor
 from pcor.cli import app
 from pcor.client import Client
 from pcor.demo import PLANTED, salary_schema
+from pcor.ledger.leases import _started
 from pcor.service import running
 from pcor.service.keys import find_key
 from pcor.service.listening import listen
 from pcor.service.registry import read_registrations
 from pcor.service.service import Service
 from pcor.service.settings import ENVIRONMENT, Settings
-from tests.waiting import DEADLINE
+from tests.waiting import DEADLINE, until
 
 RUN = CliRunner()
 
@@ -179,6 +181,43 @@ def test_the_demo_serves_and_stops_when_told(workers: str, tmp_path: Path) -> No
         process.stdout.close()
     assert process.returncode in (0, -signal.SIGTERM)
     assert list(tmp_path.glob("pcor-demo-*")) == []
+
+
+def test_processes_whose_parent_was_killed_end_and_leave_the_port(tmp_path: Path) -> None:
+    url = str(tmp_path / "books.db")
+    books = ["serve", "--database", url, "--data", str(tmp_path)]
+    assert RUN.invoke(app, [*books, "--init"]).exit_code == 0
+    port = free_port()
+    with subprocess.Popen(  # noqa: S603 (our own words)
+        [
+            str(Path(sys.executable).with_name("pcor")),
+            *(*books, "--port", str(port), "--workers", "2"),
+        ],
+        stderr=subprocess.DEVNULL,
+        env={"PATH": os.environ["PATH"]},
+    ) as parent:
+        until(lambda: len(workers_of(parent.pid)) == 2 and is_healthy(port))
+        left = workers_of(parent.pid)
+        parent.kill()
+    until(lambda: not any(map(_started, left)))
+    for one in listen("127.0.0.1", port):
+        one.close()
+
+
+def workers_of(parent: int) -> list[int]:
+    """Return the processes that serve; Python starts one more, to tidy up after them."""
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    return [
+        int(child)
+        for child in children
+        if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
+    ]
+
+
+def is_healthy(port: int) -> bool:
+    with suppress(OSError), urlopen(f"http://127.0.0.1:{port}/v1/health") as answer:
+        return bool(answer.status == 200)
+    return False
 
 
 def free_port() -> int:

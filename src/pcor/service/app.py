@@ -26,6 +26,7 @@ from pcor.service import (
 from pcor.service.limits import Gate
 from pcor.service.service import Service
 from pcor.service.settings import ENVIRONMENT, Settings
+from pcor.service.supervision import end_with_parent
 
 # The page's router is mounted by being named here.
 ROUTERS = (
@@ -74,4 +75,5 @@ def create_app(given: Settings | Service) -> FastAPI:
 
 def from_environment() -> FastAPI:
     """Return the application for a worker process, whose settings are in its environment."""
+    end_with_parent()
     return create_app(Settings.from_json(os.environ[ENVIRONMENT]))
