@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import os
 import random
+import resource
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from sqlalchemy import event, text
+from sqlalchemy.exc import OperationalError
 
 import pcor
 from pcor.audit import exact_distribution
@@ -192,6 +196,102 @@ def test_a_full_disk_is_a_clear_503_and_loses_nothing(tmp_path: Path) -> None:
         for one in place.send(ANALYST, "GET", "/v1/releases").json()["releases"]:
             assert place.wait(one["id"])["release"] is not None
         assert place.service.ledger.verify().ok
+
+
+# -- readiness ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def nothing_written(place: World) -> Iterator[None]:
+    """Let every new connection be one that only reads, as to a read-only file."""
+
+    def only_read(connection: Any, _: Any) -> None:
+        connection.execute("PRAGMA query_only = ON")
+
+    engine = place.service.ledger.database.engine
+    event.listen(engine, "connect", only_read)
+    try:
+        yield
+    finally:
+        event.remove(engine, "connect", only_read)
+
+
+@contextmanager
+def short_files(_: World) -> Iterator[None]:
+    """Let no file of this process grow beyond a kilobyte, as `ulimit -f 1` does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@contextmanager
+def full_disk(place: World) -> Iterator[None]:
+    """Let every write of a page fail as on a full disk."""
+
+    def full(*_: Any) -> None:
+        raise OperationalError("", {}, sqlite3.OperationalError("database or disk is full"))
+
+    engine = place.service.ledger.database.engine
+    event.listen(engine, "commit", full)
+    try:
+        yield
+    finally:
+        event.remove(engine, "commit", full)
+
+
+@pytest.mark.parametrize(
+    ("failing", "said"),
+    [
+        (nothing_written, "read-only"),
+        (short_files, "files of this process may have 1,024 bytes at most (ulimit -f)"),
+        (full_disk, "disk is full"),
+    ],
+)
+def test_a_service_that_cannot_write_is_not_ready_and_says_why(
+    failing: Any, said: str, tmp_path: Path
+) -> None:
+    with world(str(tmp_path / "books.db"), tmp_path, sweep=1000) as place:
+        until(lambda: place.service.checks.newest.at)  # and nobody else is at the database
+        before = place.service.ledger.head()
+        assert place.api.get("/v1/readiness").status_code == 200
+        with failing(place):
+            refused = place.api.get("/v1/readiness")
+            assert place.api.get("/v1/health").status_code == 200
+        assert (refused.status_code, refused.json()["kind"]) == (503, "ledger")
+        assert said in refused.json()["detail"]
+        assert refused.headers["retry-after"]
+        assert place.api.get("/v1/readiness").status_code == 200
+        assert place.service.ledger.head() == before
+
+
+def test_however_often_readiness_is_asked_the_database_is_written_to_once(tmp_path: Path) -> None:
+    with world(str(tmp_path / "books.db"), tmp_path, sweep=1000, readiness=1000) as place:
+        writes = list[str]()
+
+        def counted(_: Any, __: Any, statement: str, *___: Any) -> None:
+            if statement.startswith("UPDATE pcor_service_event_head"):
+                writes.append(statement)
+
+        event.listen(place.service.ledger.database.engine, "before_cursor_execute", counted)
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda _: place.api.get("/v1/readiness"), range(20)))
+        assert {one.status_code for one in answers} == {200}
+        assert len(writes) == 1
+
+
+def test_a_database_that_others_write_to_for_long_is_not_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pcor.service.readiness.PATIENCE", 0.01)
+    with world(str(tmp_path / "books.db"), tmp_path, sweep=1000) as place:
+        with place.service.ledger.database.writing() as connection:
+            connection.execute(text("UPDATE pcor_head SET entries = entries"))
+            refused = place.api.get("/v1/readiness")
+        assert refused.status_code == 503
+        assert "busy" in refused.json()["detail"]
 
 
 def test_a_database_that_is_gone_is_a_clear_503_and_comes_back(tmp_path: Path) -> None:

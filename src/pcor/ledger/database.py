@@ -24,8 +24,10 @@ from sqlalchemy.pool import NullPool
 
 from pcor.errors import LedgerError, ParameterError
 
-# How long a writer waits for the others, in seconds.
+# How long a writer waits for the others, in seconds, where nothing else is said.
 PATIENCE = 60
+# How many connections one process may have to a server.
+CONNECTIONS = 30
 
 NO_LEDGER = (
     "the ledger's file is not a ledger (name another), or is damaged (restore it from a copy)"
@@ -43,14 +45,16 @@ class Database:
     Args:
         url: the path of a SQLite file, or a sqlite:/// or postgresql:// URL.
         create: make the file if it is not there.
+        patience: seconds that a writer waits for the others; a minute if it is left out.
     """
 
-    def __init__(self, url: str | Path, *, create: bool) -> None:
+    def __init__(self, url: str | Path, *, create: bool, patience: float | None = None) -> None:
         self._url = read_url(url)
+        self._patience = patience
         self.is_file = self._url.get_backend_name() == "sqlite"
         if self.is_file:
             _make_file(Path(str(self._url.database)), create)
-        self.engine = _engine(self._url)
+        self.engine = _engine(self._url, self.patience)
         self._process = os.getpid()
         weakref.finalize(self, _dispose, self.engine, self._process)
         self._writer = self.engine.execution_options(pcor_writes=True)
@@ -62,13 +66,19 @@ class Database:
             self._reader = self.engine.execution_options(isolation_level="REPEATABLE READ")
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """Give a connection that writes; all of it is kept, or none."""
-        with _in_our_words(), self._mine(self._writer).begin() as connection:
+    def writing(self, *, patience: float | None = None) -> Iterator[Connection]:
+        """Give a connection that writes; all of it is kept, or none.
+
+        Args:
+            patience: seconds to wait for other writers; by default the database's own.
+        """
+        wait = self.patience if patience is None else patience
+        writer = self._mine(self._writer).execution_options(pcor_patience=wait)
+        with _in_our_words(), writer.begin() as connection:
             if not self.is_file:
                 # A server may be set up to answer before it has written, or to wait for ever.
                 connection.execute(text("SET LOCAL synchronous_commit = on"))
-                connection.execute(text(f"SET LOCAL lock_timeout = '{PATIENCE}s'"))
+                connection.execute(text(f"SET LOCAL lock_timeout = {_milliseconds(wait)}"))
             yield connection
 
     @contextmanager
@@ -76,6 +86,11 @@ class Database:
         """Give a connection that sees the ledger as it was at one moment."""
         with _in_our_words(), self._mine(self._reader).begin() as connection:
             yield connection
+
+    @property
+    def patience(self) -> float:
+        """How many seconds a writer waits for the others."""
+        return PATIENCE if self._patience is None else self._patience
 
     def close(self) -> None:
         """Give back all connections."""
@@ -142,11 +157,11 @@ def _make_file(path: Path, create: bool) -> None:
         ) from None
 
 
-def _engine(url: URL) -> Engine:
+def _engine(url: URL, patience: float) -> Engine:
     # Parameters can hold an answer that is not released yet: never in an error, never in a log.
     if url.get_backend_name() == "sqlite":
         engine = create_engine(
-            url, poolclass=NullPool, hide_parameters=True, connect_args={"timeout": PATIENCE}
+            url, poolclass=NullPool, hide_parameters=True, connect_args={"timeout": patience}
         )
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
@@ -156,7 +171,10 @@ def _engine(url: URL) -> Engine:
             url,
             pool_pre_ping=True,
             hide_parameters=True,
-            pool_timeout=PATIENCE,
+            # Those who only read must find a connection while many writers wait with theirs.
+            max_overflow=CONNECTIONS - 5,
+            pool_size=5,
+            pool_timeout=patience,
             connect_args={"connect_timeout": 10},
         )
     except ModuleNotFoundError:
@@ -192,8 +210,17 @@ def _prepare_sqlite(connection: sqlite3.Connection, _: Any) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    writes = connection.get_execution_options().get("pcor_writes", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    options = connection.get_execution_options()
+    if not options.get("pcor_writes", False):
+        connection.exec_driver_sql("BEGIN")
+        return
+    wait = _milliseconds(options["pcor_patience"])
+    connection.exec_driver_sql(f"PRAGMA busy_timeout = {wait}")
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, round(1000 * seconds))  # to a server 0 means for ever
 
 
 @contextmanager
@@ -207,16 +234,43 @@ def _in_our_words() -> Iterator[None]:
 
 def _reason(error: SQLAlchemyError) -> str:
     """Say what went wrong without quoting the database."""
-    said = str(error.orig).lower() if isinstance(error, DBAPIError) else ""
-    state = str(getattr(getattr(error, "orig", None), "sqlstate", None) or "")
+    cause = error.orig if isinstance(error, DBAPIError) else None
+    said = str(cause or "").lower()
+    state = str(getattr(cause, "sqlstate", None) or "")
     if "disk is full" in said or state == "53100":
         return "the ledger's disk is full; make room"
+    if "disk i/o error" in said:
+        return _unwritten(str(getattr(cause, "sqlite_errorname", "")))
     if "database is locked" in said or state == "55P03":
         return "the ledger is busy: others have been writing to it for too long; try again"
     if "not a database" in said or "malformed" in said:
         return NO_LEDGER
     if "readonly" in said or state in ("42501", "25006"):
-        return "this user may not write to the ledger"
+        return "the ledger is read-only: its file, its disk, or to this user"
     if "unable to open" in said:
         return "the ledger's file cannot be opened"
     return f"the ledger's database cannot be reached or does not answer ({type(error).__name__})"
+
+
+def _unwritten(name: str) -> str:
+    """Say what an error of the disk is; SQLite tells of a limit on files in the same words."""
+    most = _file_limit()
+    if most is not None and name in _GROWING:
+        return (
+            f"the ledger's file cannot grow: files of this process may have {most:,} bytes at most "
+            "(ulimit -f); raise that limit"
+        )
+    return "the ledger's disk cannot be read or written: it fails, or a quota is used up"
+
+
+# What SQLite was doing when a file may have been about to grow.
+_GROWING = ("SQLITE_IOERR_WRITE", "SQLITE_IOERR_TRUNCATE", "SQLITE_IOERR_SHMSIZE")
+
+
+def _file_limit() -> int | None:
+    try:
+        import resource  # not on every system
+    except ModuleNotFoundError:
+        return None
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    return None if most == resource.RLIM_INFINITY else most

@@ -25,9 +25,9 @@ def get_health() -> dict[str, Any]:
 
 
 @router.get("/readiness")
-def get_readiness(request: Request) -> dict[str, Any]:
-    """Say that the database answers; 503 where it does not."""
-    of(request).ledger.head()
+async def get_readiness(request: Request) -> dict[str, Any]:
+    """Say that the database can be written to; 503, and why, where it cannot."""
+    await of(request).readiness.check()
     return {"status": "ready"}
 
 

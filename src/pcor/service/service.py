@@ -23,6 +23,7 @@ from pcor.service.keys import make_key, read_keys
 from pcor.service.limits import Rates
 from pcor.service.marks import Marker
 from pcor.service.metrics import Requests
+from pcor.service.readiness import Readiness
 from pcor.service.settings import Settings
 from pcor.service.sources import Tables
 from pcor.service.upgrading import open_tables
@@ -103,6 +104,7 @@ class Service:
         self.tables = Tables(settings.data, settings.tables, self.marker)
         self.drawer = Drawer(settings, self.ledger, self.tables, self.now, at_step)
         self.checks = Checks(self.ledger, settings.check, self.now)
+        self.readiness = Readiness(self.ledger, settings.readiness)
         self.rates = Rates(settings.rate, settings.burst)
         self.guesses = Rates(*GUESSES)
         self.sign_ins = Rates(settings.sign_in_rate, settings.sign_in_burst)

@@ -39,6 +39,7 @@ class Settings:
         patience: seconds that running searches are given when the service stops.
         sweep: seconds between two looks for questions that a dead process left unanswered.
         check: seconds between two verifications of the books.
+        readiness: seconds for which a process that tried to write to the database says the same.
         secure_cookies: send session cookies over HTTPS only.
         secret: the file with the secret by which registered files are known again; by default
             it is in the data folder.
@@ -59,11 +60,12 @@ class Settings:
     patience: float = 10.0
     sweep: float = 5.0
     check: float = 86_400.0
+    readiness: float = 5.0
     secure_cookies: bool = False
     secret: Path | None = None
 
     def __post_init__(self) -> None:
-        for name in ("delay", "tick", "rate", "sign_in_rate", "sweep", "check"):
+        for name in ("delay", "tick", "rate", "sign_in_rate", "sweep", "check", "readiness"):
             if not 0.001 <= getattr(self, name) <= 86_400:
                 raise ParameterError(f"{name} must be from 0.001 to 86,400")
         for name in ("drawers", "tables", "burst", "sign_in_burst", "largest_body"):
