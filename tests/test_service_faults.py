@@ -21,16 +21,18 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from anyio import to_thread
 from sqlalchemy import event, text
 from sqlalchemy.exc import OperationalError
 
 import pcor
 from pcor.audit import exact_distribution
-from pcor.client import ServiceError
+from pcor.client import Client, ServiceError
 from pcor.errors import BudgetExceeded, LedgerError, SourceError
 from pcor.ledger import Ledger
 from pcor.release import release
 from pcor.service.service import Service
+from pcor.service.settings import Settings
 from pcor.service.sources import SourceChanged
 from tests.ledger_clients import lines
 from tests.postgres import postgres
@@ -196,6 +198,94 @@ def test_a_full_disk_is_a_clear_503_and_loses_nothing(tmp_path: Path) -> None:
         for one in place.send(ANALYST, "GET", "/v1/releases").json()["releases"]:
             assert place.wait(one["id"])["release"] is not None
         assert place.service.ledger.verify().ok
+
+
+# -- a database that others write to --------------------------------------------------------------
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Hold the lock of the books, as another program may."""
+    other = sqlite3.connect(folder / "books.db", isolation_level=None)
+    try:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+    finally:
+        other.close()
+
+
+def test_so_many_writers_wait_and_the_next_is_refused_at_once_while_readers_go_on(
+    tmp_path: Path,
+) -> None:
+    url = str(tmp_path / "books.db")
+    with (
+        world(url, tmp_path, sweep=1000, writers=3, lock_patience=DEADLINE) as place,
+        ThreadPoolExecutor(3) as pool,
+    ):
+        done = place.wait(place.ask(call="before").json()["id"])
+        writers = place.service.writers
+        with held(tmp_path):
+            waiting = [pool.submit(place.ask, draw=draw) for draw in (2, 3, 4)]
+            until(lambda: writers.inside == 3)
+            refused = place.ask(draw=5)
+            stored = place.send(ANALYST, "GET", f"/v1/releases/{done['id']}")
+            repeated = place.ask(call="before")
+            assert not any(one.done() for one in waiting)
+        assert (refused.status_code, refused.json()["kind"]) == (503, "busy")
+        assert refused.headers["retry-after"] == "1"
+        assert stored.json() == repeated.json() == done
+        assert [one.result(DEADLINE).status_code for one in waiting] == [202] * 3
+        until(lambda: writers.inside == 0)
+        assert place.ask(draw=5).status_code == 202
+
+
+def test_the_process_says_that_it_is_alive_though_every_thread_waits(tmp_path: Path) -> None:
+    url = str(tmp_path / "books.db")
+    with (
+        world(url, tmp_path, sweep=1000, lock_patience=DEADLINE) as place,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        assert place.api.portal is not None
+        place.api.portal.call(_have_threads, 2)
+        body = {"role": "analyst", "name": "new", "days": 1}
+        with held(tmp_path):
+            waiting = [
+                pool.submit(place.send, "owner", "POST", "/v1/keys", json=body) for _ in range(2)
+            ]
+            until(lambda: place.service.writers.inside == 2)
+            assert place.api.get("/v1/health").json() == {"status": "ok"}
+            assert not any(one.done() for one in waiting)
+        assert [one.result(DEADLINE).status_code for one in waiting] == [201] * 2
+
+
+async def _have_threads(number: int) -> None:
+    to_thread.current_default_thread_limiter().total_tokens = number
+
+
+def test_who_has_waited_for_the_database_for_seconds_is_told_to_come_again(tmp_path: Path) -> None:
+    assert Settings("books.db", tmp_path).lock_patience <= 5
+    with world(str(tmp_path / "books.db"), tmp_path, sweep=1000, lock_patience=0.01) as place:
+        with held(tmp_path):
+            refused = place.ask()
+        assert (refused.status_code, refused.json()["kind"]) == (503, "ledger")
+        assert "busy" in refused.json()["detail"]
+        assert refused.headers["retry-after"]
+        assert place.ask().status_code == 202
+
+
+def test_what_the_service_does_by_itself_is_not_refused_for_those_who_ask(tmp_path: Path) -> None:
+    with world(str(tmp_path / "books.db"), tmp_path, writers=1) as place:
+        with place.service.writers.admitted():
+            assert place.ask().status_code == 503
+            with place.service.ledger.database.writing() as connection:
+                connection.execute(text("UPDATE pcor_head SET entries = entries"))
+        assert place.wait(place.ask().json()["id"])["release"] is not None
+
+
+@pytest.mark.parametrize("writers", [0, 25])
+def test_threads_are_left_for_those_who_read(writers: int, tmp_path: Path) -> None:
+    with pytest.raises(pcor.PcorError, match="writers must be at"):
+        Settings("books.db", tmp_path, writers=writers)
 
 
 # -- readiness ------------------------------------------------------------------------------------

@@ -69,6 +69,10 @@ def serve(
         float, typer.Option("--tick", help="Answers appear at multiples of this many seconds.")
     ] = 1.0,
     rate: Annotated[float, typer.Option("--rate", help="Requests a second for each key.")] = 20.0,
+    writers: Annotated[
+        int,
+        typer.Option("--writers", min=1, help="Requests that write at once in each process."),
+    ] = 16,
     proxy: Annotated[
         list[str] | None,
         typer.Option(
@@ -104,6 +108,7 @@ def serve(
             drawers=drawers,
             rate=rate,
             burst=max(1, int(3 * rate)),
+            writers=writers,
             proxies=tuple(proxy or ()),
             secure_cookies=secure_cookies,
             secret=secret,

@@ -13,8 +13,9 @@ import os
 import sqlite3
 import time
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,12 @@ CONNECTIONS = 30
 
 NO_LEDGER = (
     "the ledger's file is not a ledger (name another), or is damaged (restore it from a copy)"
+)
+
+# Lets in whoever is about to write, or refuses. A service sets it for each request, because those
+# who wait hold a thread each. What it does by itself, such as storing answers, always waits.
+admission: ContextVar[Callable[[], AbstractContextManager[None]]] = ContextVar(
+    "pcor_admission", default=nullcontext
 )
 
 AGAIN = (
@@ -74,7 +81,7 @@ class Database:
         """
         wait = self.patience if patience is None else patience
         writer = self._mine(self._writer).execution_options(pcor_patience=wait)
-        with _in_our_words(), writer.begin() as connection:
+        with admission.get()(), _in_our_words(), writer.begin() as connection:
             if not self.is_file:
                 # A server may be set up to answer before it has written, or to wait for ever.
                 connection.execute(text("SET LOCAL synchronous_commit = on"))

@@ -90,12 +90,18 @@ class Ledger:
         url: the path of a SQLite file, or a sqlite:/// or postgresql:// URL.
         create: make a new ledger where there is none; otherwise that is refused.
         clock: seconds since 1970; for tests.
+        patience: seconds to wait while others write; a minute if it is left out.
     """
 
     def __init__(
-        self, url: str | Path, *, create: bool = True, clock: Callable[[], float] = time.time
+        self,
+        url: str | Path,
+        *,
+        create: bool = True,
+        clock: Callable[[], float] = time.time,
+        patience: float | None = None,
     ) -> None:
-        self.database = Database(url, create=create)
+        self.database = Database(url, create=create, patience=patience)
         self._clock = clock
         self._trust = Trust()
         open_tables(self.database, create=create)

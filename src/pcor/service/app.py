@@ -69,7 +69,12 @@ def create_app(given: Settings | Service) -> FastAPI:
 
     for router in ROUTERS:
         app.include_router(router)
-    app.add_middleware(Gate, largest=service.settings.largest_body, count=service.requests.count)
+    app.add_middleware(
+        Gate,
+        largest=service.settings.largest_body,
+        count=service.requests.count,
+        admit=service.writers.admitted,
+    )
     return app
 
 

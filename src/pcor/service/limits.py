@@ -1,4 +1,4 @@
-"""Limits: how large a request may be, of which type, and how many a key may make.
+"""Limits: how large a request may be, of which type, how many a key may make, how many may write.
 
 Public: everything here. Rates are counted by each process on its own, in memory: with several
 workers a key has so many times the rate. They are there against accidents and against guessing of
@@ -11,11 +11,13 @@ import math
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pcor.ledger.database import admission
 from pcor.service.problems import Problem, internal
 
 # Callers that are remembered; the one who was quiet longest is forgotten first.
@@ -75,6 +77,38 @@ class Rates:
             )
 
 
+class Writers:
+    """Lets so many write at once, or wait to; whoever comes then is told to come again.
+
+    Args:
+        most: how many.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self.inside = 0
+
+    @contextmanager
+    def admitted(self) -> Iterator[None]:
+        """Be one of them, or be refused at once."""
+        with self._lock:
+            if self.inside >= self._most:
+                raise Problem(
+                    503,
+                    "busy",
+                    "too many others are waiting to write to the database; try again in a second. "
+                    "The same request, with the same key, is charged once",
+                    headers={"Retry-After": "1"},
+                )
+            self.inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.inside -= 1
+
+
 class Gate:
     """Refuses what is too large or of another type before anything reads it.
 
@@ -85,16 +119,24 @@ class Gate:
         app: what comes behind.
         largest: bytes in a body.
         count: is told the method and the status of every answer.
+        admit: lets in whoever is about to write to the database, or refuses.
     """
 
-    def __init__(self, app: ASGIApp, largest: int, count: Callable[[str, int], None]) -> None:
-        self._app, self._largest, self._count = app, largest, count
+    def __init__(
+        self,
+        app: ASGIApp,
+        largest: int,
+        count: Callable[[str, int], None],
+        admit: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._app, self._largest, self._count, self._admit = app, largest, count, admit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        admission.set(self._admit)  # for this request alone: each has a context of its own
         headers = {name.lower(): value for name, value in scope["headers"]}
         send = _with_safe_headers(send, of_api=scope["path"].startswith("/v1"))
         started = False

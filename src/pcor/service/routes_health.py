@@ -19,8 +19,9 @@ router = APIRouter(prefix="/v1", tags=["running"], responses=COMMON)
 
 
 @router.get("/health")
-def get_health() -> dict[str, Any]:
+async def get_health() -> dict[str, Any]:
     """Say that the process is alive."""
+    # Without a thread: all of them may be waiting for the database, and the process be alive.
     return {"status": "ok"}
 
 

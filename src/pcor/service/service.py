@@ -20,7 +20,7 @@ from pcor.service.drawing import Drawer, Step
 from pcor.service.events import note
 from pcor.service.jobs import Job
 from pcor.service.keys import make_key, read_keys
-from pcor.service.limits import Rates
+from pcor.service.limits import Rates, Writers
 from pcor.service.marks import Marker
 from pcor.service.metrics import Requests
 from pcor.service.readiness import Readiness
@@ -96,7 +96,9 @@ class Service:
         self.settings = settings
         self._clock = clock
         self.at_step = at_step
-        self.ledger = Ledger(settings.database, create=create, clock=clock)
+        self.ledger = Ledger(
+            settings.database, create=create, clock=clock, patience=settings.lock_patience
+        )
         self.marker = Marker(settings.secret_file)
         if create:
             self.marker.make_secret()
@@ -105,6 +107,7 @@ class Service:
         self.drawer = Drawer(settings, self.ledger, self.tables, self.now, at_step)
         self.checks = Checks(self.ledger, settings.check, self.now)
         self.readiness = Readiness(self.ledger, settings.readiness)
+        self.writers = Writers(settings.writers)
         self.rates = Rates(settings.rate, settings.burst)
         self.guesses = Rates(*GUESSES)
         self.sign_ins = Rates(settings.sign_in_rate, settings.sign_in_burst)

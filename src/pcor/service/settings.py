@@ -17,6 +17,14 @@ from pcor.service.marks import NAME
 # Under this name the settings reach the worker processes.
 ENVIRONMENT = "PCOR_SERVICE_SETTINGS"
 
+# Seconds, and rates for each second, all of which have the same bounds.
+SECONDS = (
+    *("delay", "tick", "rate", "sign_in_rate", "sweep", "check"),
+    *("lock_patience", "readiness"),
+)
+# A process has 40 threads for requests (anyio's own bound), and 30 connections to a server.
+MOST_WRITERS = 24
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -39,6 +47,8 @@ class Settings:
         patience: seconds that running searches are given when the service stops.
         sweep: seconds between two looks for questions that a dead process left unanswered.
         check: seconds between two verifications of the books.
+        writers: how many requests of a process may write, or wait to, at once.
+        lock_patience: seconds that each of them waits for the others.
         readiness: seconds for which a process that tried to write to the database says the same.
         secure_cookies: send session cookies over HTTPS only.
         secret: the file with the secret by which registered files are known again; by default
@@ -60,17 +70,24 @@ class Settings:
     patience: float = 10.0
     sweep: float = 5.0
     check: float = 86_400.0
+    writers: int = 16
+    lock_patience: float = 5.0
     readiness: float = 5.0
     secure_cookies: bool = False
     secret: Path | None = None
 
     def __post_init__(self) -> None:
-        for name in ("delay", "tick", "rate", "sign_in_rate", "sweep", "check", "readiness"):
+        for name in SECONDS:
             if not 0.001 <= getattr(self, name) <= 86_400:
                 raise ParameterError(f"{name} must be from 0.001 to 86,400")
-        for name in ("drawers", "tables", "burst", "sign_in_burst", "largest_body"):
+        for name in ("drawers", "tables", "burst", "sign_in_burst", "writers", "largest_body"):
             if getattr(self, name) < 1:
                 raise ParameterError(f"{name} must be at least 1")
+        if self.writers > MOST_WRITERS:
+            raise ParameterError(
+                f"writers must be at most {MOST_WRITERS}: each waits in a thread, and those who "
+                "only read need some too"
+            )
         for proxy in self.proxies:
             _check_network(proxy)
         if not self.data.is_dir():
