@@ -20,6 +20,7 @@ from pyarrow import parquet
 
 import pcor
 from pcor.service import create_app, owning
+from pcor.service.connections import Config
 from pcor.service.jobs import find_job
 from pcor.service.keys import find_key
 from pcor.service.listening import listen
@@ -230,17 +231,31 @@ def world(
         yield made
 
 
+@dataclass
+class Served:
+    """A service on a real socket.
+
+    Attributes:
+        url: its address.
+        config: how its HTTP server runs.
+    """
+
+    url: str
+    config: Config
+
+
 @contextmanager
-def served(service: Service) -> Iterator[str]:
-    """Serve as ``pcor serve`` does, on a free port and from a thread; yield the address."""
+def served(service: Service) -> Iterator[Served]:
+    """Serve as ``pcor serve`` does, on a free port and from a thread."""
     (listening,) = listen("127.0.0.1", 0)
     address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    server = uvicorn.Server(server_config(create_app(service), service.settings))
+    config = server_config(create_app(service), service.settings)
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()
     try:
         until(lambda: server.started)
-        yield address
+        yield Served(address, config)
     finally:
         server.should_exit = True
         thread.join()

@@ -400,7 +400,7 @@ def test_who_sent_a_request_is_believed_of_named_proxies_alone(
     settings = settings_for(str(tmp_path / "books.db"), tmp_path, proxies=proxies)
     service = Service(settings, create=True)
     service.guesses = Rates(*GUESSES, clock=lambda: 0.0)
-    with served(service) as url, httpx.Client(base_url=url) as client:
+    with served(service) as at, httpx.Client(base_url=at.url) as client:
         found = {
             client.get("/v1/me", headers={"X-Forwarded-For": f"203.0.113.{n}"}).status_code
             for n in range(25)

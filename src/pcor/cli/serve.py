@@ -69,6 +69,14 @@ def serve(
         float, typer.Option("--tick", help="Answers appear at multiples of this many seconds.")
     ] = 1.0,
     rate: Annotated[float, typer.Option("--rate", help="Requests a second for each key.")] = 20.0,
+    connections: Annotated[
+        int | None,
+        typer.Option(
+            "--connections",
+            min=1,
+            help="Connections at once in each process; by default what ulimit -n allows, to 1,000.",
+        ),
+    ] = None,
     writers: Annotated[
         int,
         typer.Option("--writers", min=1, help="Requests that write at once in each process."),
@@ -108,6 +116,7 @@ def serve(
             drawers=drawers,
             rate=rate,
             burst=max(1, int(3 * rate)),
+            connections=connections,
             writers=writers,
             proxies=tuple(proxy or ()),
             secure_cookies=secure_cookies,

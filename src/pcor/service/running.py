@@ -23,8 +23,8 @@ from pcor.demo import PLANTED, salaries, salary_schema
 from pcor.errors import ParameterError
 from pcor.service import owning
 from pcor.service.app import create_app
+from pcor.service.connections import Bounds, Config
 from pcor.service.keys import Key, read_keys
-from pcor.service.listening import BACKLOG
 from pcor.service.models import DatasetBody
 from pcor.service.service import Service
 from pcor.service.settings import ENVIRONMENT, Settings
@@ -118,10 +118,11 @@ def serve(settings: Settings, sockets: list[socket.socket], *, workers: int) -> 
     Multiprocess(config, sockets=sockets).run()
 
 
-def server_config(app: FastAPI | str, settings: Settings, **more: Any) -> uvicorn.Config:
+def server_config(app: FastAPI | str, settings: Settings, **more: Any) -> Config:
     """Return how the HTTP server runs; ``more`` for several processes."""
-    return uvicorn.Config(
+    return Config(
         app,
+        Bounds.of(settings),
         log_level="warning",
         access_log=False,  # its lines would say when which answer was looked at
         server_header=False,
@@ -129,7 +130,6 @@ def server_config(app: FastAPI | str, settings: Settings, **more: Any) -> uvicor
         # the word of 127.0.0.1 by itself, and that of whoever the environment names.
         proxy_headers=bool(settings.proxies),
         forwarded_allow_ips=list(settings.proxies),
-        backlog=BACKLOG,
         timeout_graceful_shutdown=int(settings.patience) + 1,
         **more,
     )

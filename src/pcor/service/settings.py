@@ -20,7 +20,7 @@ ENVIRONMENT = "PCOR_SERVICE_SETTINGS"
 # Seconds, and rates for each second, all of which have the same bounds.
 SECONDS = (
     *("delay", "tick", "rate", "sign_in_rate", "sweep", "check"),
-    *("lock_patience", "readiness"),
+    *("headers_deadline", "body_deadline", "lock_patience", "readiness"),
 )
 # A process has 40 threads for requests (anyio's own bound), and 30 connections to a server.
 MOST_WRITERS = 24
@@ -47,6 +47,11 @@ class Settings:
         patience: seconds that running searches are given when the service stops.
         sweep: seconds between two looks for questions that a dead process left unanswered.
         check: seconds between two verifications of the books.
+        connections: how many a process has at once; by default as many as its limit on open files
+            allows, and at most 1,000.
+        headers_deadline: seconds from the beginning of a request to the end of its headers.
+        body_deadline: seconds from there to the end of its body; a client that does not go on
+            reading an answer has as many.
         writers: how many requests of a process may write, or wait to, at once.
         lock_patience: seconds that each of them waits for the others.
         readiness: seconds for which a process that tried to write to the database says the same.
@@ -70,6 +75,9 @@ class Settings:
     patience: float = 10.0
     sweep: float = 5.0
     check: float = 86_400.0
+    connections: int | None = None
+    headers_deadline: float = 10.0
+    body_deadline: float = 30.0
     writers: int = 16
     lock_patience: float = 5.0
     readiness: float = 5.0
@@ -83,6 +91,8 @@ class Settings:
         for name in ("drawers", "tables", "burst", "sign_in_burst", "writers", "largest_body"):
             if getattr(self, name) < 1:
                 raise ParameterError(f"{name} must be at least 1")
+        if self.connections is not None and self.connections < 1:
+            raise ParameterError("connections must be at least 1")
         if self.writers > MOST_WRITERS:
             raise ParameterError(
                 f"writers must be at most {MOST_WRITERS}: each waits in a thread, and those who "

@@ -18,6 +18,7 @@ from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from pcor.errors import PcorError
 from pcor.service import problems
@@ -108,6 +109,8 @@ def as_problem(error: Exception) -> Problem:
         return Problem(422, "invalid", "this address is not one of a page; go back and try again")
     if isinstance(error, HTTPException):
         return of_status(error.status_code, error.headers)
+    if isinstance(error, ClientDisconnect):  # whoever sent half of a form; nobody reads this
+        return of_status(HTTPStatus.BAD_REQUEST)
     return internal(error)
 
 
