@@ -332,10 +332,32 @@ def full_disk(place: World) -> Iterator[None]:
         event.remove(engine, "commit", full)
 
 
+@contextmanager
+def nearly_full_disk(_: World) -> Iterator[None]:
+    """Let there be less room than some charges take."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("pcor.ledger.database.ROOM", 1 << 80)
+        yield
+
+
+@contextmanager
+def files_at_their_limit(place: World) -> Iterator[None]:
+    """Let the database be nearly as large as files may be; a small write is still possible."""
+    size = (place.service.settings.data.parent / "books.db").stat().st_size
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100_000, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
 @pytest.mark.parametrize(
     ("failing", "said"),
     [
         (nothing_written, "read-only"),
+        (nearly_full_disk, "disk is full"),
+        (files_at_their_limit, "bytes at most (ulimit -f)"),
         (short_files, "files of this process may have 1,024 bytes at most (ulimit -f)"),
         (full_disk, "disk is full"),
     ],

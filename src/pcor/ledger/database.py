@@ -10,6 +10,7 @@ and not yet released.
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import time
 import weakref
@@ -29,6 +30,11 @@ from pcor.errors import LedgerError, ParameterError
 PATIENCE = 60
 # How many connections one process may have to a server.
 CONNECTIONS = 30
+
+# Bytes that a file must be able to grow by: some charges and answers.
+ROOM = 1 << 20
+
+FULL = "the ledger's disk is full; make room"
 
 NO_LEDGER = (
     "the ledger's file is not a ledger (name another), or is damaged (restore it from a copy)"
@@ -93,6 +99,19 @@ class Database:
         """Give a connection that sees the ledger as it was at one moment."""
         with _in_our_words(), self._mine(self._reader).begin() as connection:
             yield connection
+
+    def check_room(self) -> None:
+        """Raise where a file of the database could not grow by much more; a server looks itself."""
+        if not self.is_file:
+            return
+        path = Path(str(self._url.database))
+        most = _file_limit()
+        for file in (path, Path(f"{path}-wal")):
+            size = file.stat().st_size if file.exists() else 0
+            if most is not None and most - size < ROOM:
+                raise LedgerError(_at_limit(most))
+        if shutil.disk_usage(path.parent).free < ROOM:
+            raise LedgerError(FULL)
 
     @property
     def patience(self) -> float:
@@ -245,7 +264,7 @@ def _reason(error: SQLAlchemyError) -> str:
     said = str(cause or "").lower()
     state = str(getattr(cause, "sqlstate", None) or "")
     if "disk is full" in said or state == "53100":
-        return "the ledger's disk is full; make room"
+        return FULL
     if "disk i/o error" in said:
         return _unwritten(str(getattr(cause, "sqlite_errorname", "")))
     if "database is locked" in said or state == "55P03":
@@ -263,11 +282,15 @@ def _unwritten(name: str) -> str:
     """Say what an error of the disk is; SQLite tells of a limit on files in the same words."""
     most = _file_limit()
     if most is not None and name in _GROWING:
-        return (
-            f"the ledger's file cannot grow: files of this process may have {most:,} bytes at most "
-            "(ulimit -f); raise that limit"
-        )
+        return _at_limit(most)
     return "the ledger's disk cannot be read or written: it fails, or a quota is used up"
+
+
+def _at_limit(most: int) -> str:
+    return (
+        f"the ledger's file cannot grow: files of this process may have {most:,} bytes at most "
+        "(ulimit -f); raise that limit"
+    )
 
 
 # What SQLite was doing when a file may have been about to grow.

@@ -58,6 +58,7 @@ class Readiness:
         unchanged = update(head).where(head.c.id == 1).values(events=head.c.events)
         try:
             self._ledger.head()
+            self._ledger.database.check_room()  # a charge writes more than this write does
             # Not the ledger's own head, for whose row every charge in PostgreSQL waits.
             with self._ledger.database.writing(patience=PATIENCE) as connection:
                 connection.execute(unchanged)
