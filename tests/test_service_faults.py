@@ -27,7 +27,7 @@ from sqlalchemy.exc import OperationalError
 
 import pcor
 from pcor.audit import exact_distribution
-from pcor.client import Client, ServiceError
+from pcor.client import ServiceError
 from pcor.errors import BudgetExceeded, LedgerError, SourceError
 from pcor.ledger import Ledger
 from pcor.release import release
