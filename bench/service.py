@@ -128,6 +128,7 @@ def measure(count: int, seconds: float, clients: int, drawers: int) -> dict[str,
         command = [str(Path(sys.executable).with_name("pcor")), "serve", "--database", url]
         command += ["--data", str(folder / "tables"), "--port", str(port), "--workers", "2"]
         command += ["--rate", "10000", "--delay", "1", "--tick", "0.5", "--drawers", str(drawers)]
+        command += ["--open-questions", "1000"]
         process = subprocess.Popen(  # noqa: S603 (our own words)
             command, env=os.environ | {"NUMBA_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL
         )

@@ -133,10 +133,10 @@ class Dying(Ledger):
 
     step = ""
 
-    def charge(self, request: Request) -> Claim:
+    def charge(self, request: Request, admit: Any = None) -> Claim:
         if self.step == "before charge":
             die()
-        claim = super().charge(request)
+        claim = super().charge(request, admit)
         if self.step == "after charge":
             die()
         return claim

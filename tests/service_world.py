@@ -169,6 +169,7 @@ def settings_for(url: str, folder: Path, **changes: Any) -> Settings:
         "burst": 10_000,
         "sign_in_rate": 1e4,
         "sign_in_burst": 10_000,
+        "open_questions": 10_000,
         "sweep": 0.1,
         "readiness": 0.001,
     }

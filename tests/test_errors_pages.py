@@ -232,6 +232,12 @@ def test_too_many_requests_are_refused_in_the_words_of_the_page(tmp_path: Path) 
     assert_as_shown("too_many_requests", answers[-1])
 
 
+def test_too_many_open_questions_are_refused_in_the_words_of_the_page(tmp_path: Path) -> None:
+    with world(str(tmp_path / "books.db"), tmp_path, open_questions=20) as made:
+        answers = [made.ask(draw=draw) for draw in range(1, 22)]
+    assert_as_shown("too_many_open", answers[-1])
+
+
 def test_a_file_that_changed_is_refused_in_the_words_of_the_page(tmp_path: Path) -> None:
     with world(str(tmp_path / "books.db"), tmp_path) as made:
         (tmp_path / "data" / SOURCE).write_bytes(b"another file")

@@ -88,6 +88,12 @@ def serve(
             help="A proxy in front, by address or network: its X-Forwarded-For is believed.",
         ),
     ] = None,
+    open_questions: Annotated[
+        int,
+        typer.Option(
+            "--open-questions", min=1, help="How many questions of one analyst may wait at a time."
+        ),
+    ] = 20,
     secure_cookies: Annotated[
         bool, typer.Option("--secure-cookies", help="Send cookies over HTTPS only.")
     ] = False,
@@ -119,6 +125,7 @@ def serve(
             connections=connections,
             writers=writers,
             proxies=tuple(proxy or ()),
+            open_questions=open_questions,
             secure_cookies=secure_cookies,
             secret=secret,
         )

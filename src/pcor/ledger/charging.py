@@ -6,7 +6,7 @@ what it reads stays true until it has written. Nothing here draws.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,14 +82,25 @@ def find_charge(connection: Connection, request: Request) -> bool:
 
 
 def claim_request(
-    connection: Connection, head: Head, request: Request, *, now: int, at: str
+    connection: Connection,
+    head: Head,
+    request: Request,
+    *,
+    now: int,
+    at: str,
+    admit: Callable[[Connection], None] | None = None,
 ) -> Claim | BudgetExceeded:
-    """Find a request or charge it; return the refusal where it cannot be paid."""
+    """Find a request or charge it; return the refusal where it cannot be paid.
+
+    ``admit`` is called before anything new is charged; what it raises leaves no trace.
+    """
     known = _known(connection, request)
     if known is not None and known.answer is not None:
         return Claim(request, known.charge, "done", _answer(connection, request, known.answer))
     if known is None:
         charge, state = head.entries + 1, "new"
+        if admit is not None:
+            admit(connection)
         refusal = _pay(connection, head, request, at)
         if refusal is not None:
             return refusal

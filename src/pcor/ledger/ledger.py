@@ -296,11 +296,16 @@ class Ledger:
         if refusal is not None:
             raise refusal
 
-    def charge(self, request: Request) -> Claim:
+    def charge(self, request: Request, admit: Callable[[Connection], None] | None = None) -> Claim:
         """Charge a request, or find it charged already; in one transaction, alone.
 
         Whoever gets a claim that is not "done" must draw and ``store``, inside ``drawing``. A
         refusal costs nothing; it is written down too, or counted where there are many.
+
+        Args:
+            request: what is asked for.
+            admit: may refuse, by raising, what was not charged before; it is called inside the
+                transaction that would charge, so what it counts is true until then.
         """
         made: Claim | BudgetExceeded | None = None
         self._trust.begin(self.database)
@@ -309,7 +314,9 @@ class Ledger:
                 head = lock_head(connection)
                 self._trust.check(connection, head, payers(request.dataset, request.analyst))
                 now = int(self._clock())
-                made = claim_request(connection, head, request, now=now, at=self._now())
+                made = claim_request(
+                    connection, head, request, now=now, at=self._now(), admit=admit
+                )
         except BaseException:
             if isinstance(made, Claim):
                 forget_lease(made.lease)  # it may be written or not; this process does not draw

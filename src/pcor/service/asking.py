@@ -7,9 +7,11 @@ without paying; how long a question takes to be accepted does not depend on the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection
@@ -18,6 +20,7 @@ from pcor.errors import ParameterError, StillRunning, plain
 from pcor.ledger import Request
 from pcor.ledger.accounts import opened_to, read_open
 from pcor.ledger.amounts import amount
+from pcor.ledger.charging import find_charge
 from pcor.ledger.entries import lock_head
 from pcor.ledger.request import canonical, canonical_record, fingerprint
 from pcor.planning import Plan
@@ -25,6 +28,7 @@ from pcor.service.answers import split
 from pcor.service.jobs import (
     Job,
     answer_of,
+    count_open,
     find_call,
     find_job,
     new_job,
@@ -166,6 +170,7 @@ def ask(service: Service, key: Key, question: Question, call: str) -> Job:
     # What was refused before, or left by a crash before its charge, is judged by today's rules.
     settled = settle(service, key, question)
     service.ledger.check(settled.request)  # many refusals leave no calls and jobs behind
+    _check_open(service, settled.request)  # nor do these; what counts is asked with the charge
     with database.writing() as connection:
         lock_head(connection)
         job, paid = save_call(
@@ -184,12 +189,37 @@ def ask(service: Service, key: Key, question: Question, call: str) -> Job:
     return job
 
 
+def _check_open(service: Service, request: Request) -> None:
+    """Refuse a new question of somebody who has too many open ones."""
+    with service.ledger.database.reading() as connection:
+        if not find_charge(connection, request):
+            _admit(service, request, connection)
+
+
+def _admit(service: Service, request: Request, connection: Connection) -> None:
+    """Refuse where as many questions of this analyst are open as may be.
+
+    Open is what the analyst sees as running, whether it is drawn or not: so the refusal tells
+    nothing that their history does not.
+    """
+    most = service.settings.open_questions
+    if count_open(connection, request.analyst, service.now()) >= most:
+        raise Problem(
+            429,
+            "too_many_open",
+            f"{most} questions of yours wait for their answers, and no more may wait; ask again "
+            "when one of them is answered. Nothing was charged",
+            headers={"Retry-After": str(math.ceil(service.settings.delay))},
+        )
+
+
 def _charge(service: Service, job: Job) -> None:
     """Charge a job, and have it drawn."""
     _check_source(service, job)  # what cannot be drawn is not charged
     service.at_step("before charge")
     try:
-        claim = service.ledger.charge(job.request)
+        # Counted under the lock: of two processes that ask at once, one sees the other's.
+        claim = service.ledger.charge(job.request, partial(_admit, service, job.request))
     except StillRunning:
         return  # another key asked the same at this moment: it is the same job
     service.at_step("after charge")

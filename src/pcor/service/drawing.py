@@ -12,7 +12,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from queue import SimpleQueue
 
 from pcor.certificate import Release
 from pcor.errors import (
@@ -29,11 +28,12 @@ from pcor.ledger.entries import lock_head
 from pcor.ledger.leases import forget_lease
 from pcor.release import release
 from pcor.service.events import note
-from pcor.service.jobs import Job, begin_job, read_charged, show_job
+from pcor.service.jobs import Job, begin_job, read_open, show_job
 from pcor.service.registry import Registration, find_registration
 from pcor.service.settings import Settings
 from pcor.service.sources import Tables
 from pcor.service.tick import moment_for
+from pcor.service.turns import Turns
 
 log = logging.getLogger("pcor.service")
 
@@ -80,7 +80,7 @@ class Drawer:
     ) -> None:
         self._settings, self._ledger, self._tables = settings, ledger, tables
         self._clock, self._at_step = clock, at_step
-        self._waiting: SimpleQueue[tuple[Job, Claim]] = SimpleQueue()
+        self._waiting = Turns[tuple[Job, Claim]]()
         self._taken: set[str] = set()
         self._stored: set[str] = set()
         self._noted: set[str] = set()
@@ -103,7 +103,7 @@ class Drawer:
     def take(self, job: Job, claim: Claim) -> None:
         """Answer a question in the background. Whoever holds the claim calls this once."""
         self._taken.add(job.id)
-        self._waiting.put((job, claim))
+        self._waiting.put(job.request.analyst, (job, claim))
 
     def stop(self) -> None:
         """Give running searches a while, give up the claims of waiting ones, and end.
@@ -129,7 +129,7 @@ class Drawer:
     def sweep(self) -> int:
         """Take up what nobody is answering; return how much that was."""
         with self._ledger.database.reading() as connection:
-            left = list(read_charged(connection, open_only=True, limit=SWEPT))
+            left = list(read_open(connection, limit=SWEPT))
         return sum(self._recover(job) for job in left)
 
     def _sweep(self) -> None:

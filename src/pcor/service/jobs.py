@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, select, update
 
 from pcor.errors import KeyConflict, plain
 from pcor.ledger import Request
@@ -169,17 +169,44 @@ def answer_of(connection: Connection, job: Job) -> Mapping[str, Any] | None:
 
 
 def read_charged(
-    connection: Connection, *, analyst: str | None = None, open_only: bool = False, limit: int
+    connection: Connection, *, analyst: str | None = None, limit: int
 ) -> Iterator[Job]:
-    """Yield jobs that were paid for, the newest first: an analyst's, or those without an answer."""
+    """Yield jobs that were paid for, the newest first: an analyst's, or everybody's."""
     chosen = _charged()
     if analyst is not None:
         chosen = chosen.where(tables.jobs.c.analyst == analyst)
-    if open_only:
-        chosen = chosen.where(tables.jobs.c.shown.is_(None))
     newest = chosen.order_by(tables.jobs.c.asked.desc(), tables.jobs.c.id).limit(limit)
     for row in connection.execute(newest):
         yield _job(row)
+
+
+def read_open(connection: Connection, *, limit: int) -> Iterator[Job]:
+    """Yield jobs that were paid for and whose answer has no moment yet, in turns.
+
+    Everybody's oldest come first, then everybody's second, and so on: where there are more than the
+    limit, nobody's many keep another's few from being taken up.
+    """
+    jobs = tables.jobs.c
+    turn = func.row_number().over(partition_by=jobs.analyst, order_by=(jobs.asked, jobs.id))
+    chosen = _charged().where(jobs.shown.is_(None)).order_by(turn, jobs.asked, jobs.id)
+    for row in connection.execute(chosen.limit(limit)):
+        yield _job(row)
+
+
+def count_open(connection: Connection, analyst: str, now: int) -> int:
+    """Return how many questions an analyst has paid for whose answers cannot be seen yet.
+
+    Whether an answer is drawn makes no difference: only what the analyst sees of each does.
+    """
+    jobs = tables.jobs.c
+    open_ = (_charged().where(jobs.shown.is_(None)), select(tables.jobs).where(jobs.shown > now))
+    counts = (
+        connection.execute(
+            chosen.with_only_columns(func.count()).where(jobs.analyst == analyst)
+        ).scalar_one()
+        for chosen in open_
+    )
+    return sum(counts)
 
 
 def is_charged(connection: Connection, job: Job) -> bool:

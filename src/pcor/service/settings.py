@@ -22,6 +22,10 @@ SECONDS = (
     *("delay", "tick", "rate", "sign_in_rate", "sweep", "check"),
     *("headers_deadline", "body_deadline", "lock_patience", "readiness"),
 )
+COUNTS = (
+    *("drawers", "tables", "burst", "sign_in_burst", "open_questions", "writers"),
+    "largest_body",
+)
 # A process has 40 threads for requests (anyio's own bound), and 30 connections to a server.
 MOST_WRITERS = 24
 
@@ -43,6 +47,7 @@ class Settings:
         sign_in_burst: how often it may at once.
         proxies: addresses and networks whose word about who sends a request is taken
             (X-Forwarded-For); by default nobody's.
+        open_questions: how many questions of one analyst may wait for their answers.
         largest_body: bytes in a request.
         patience: seconds that running searches are given when the service stops.
         sweep: seconds between two looks for questions that a dead process left unanswered.
@@ -71,6 +76,7 @@ class Settings:
     sign_in_rate: float = 0.2
     sign_in_burst: int = 10
     proxies: tuple[str, ...] = ()
+    open_questions: int = 20
     largest_body: int = 1 << 20
     patience: float = 10.0
     sweep: float = 5.0
@@ -88,7 +94,7 @@ class Settings:
         for name in SECONDS:
             if not 0.001 <= getattr(self, name) <= 86_400:
                 raise ParameterError(f"{name} must be from 0.001 to 86,400")
-        for name in ("drawers", "tables", "burst", "sign_in_burst", "writers", "largest_body"):
+        for name in COUNTS:
             if getattr(self, name) < 1:
                 raise ParameterError(f"{name} must be at least 1")
         if self.connections is not None and self.connections < 1:
