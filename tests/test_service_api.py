@@ -334,6 +334,7 @@ ROUTES: list[tuple[str, str, Any, str]] = [
     ("POST", "/v1/releases", QUESTION, "owner analyst"),
     ("GET", "/v1/releases", None, "owner analyst"),
     ("GET", "/v1/releases/{name}", None, "owner analyst"),
+    ("DELETE", "/v1/releases/{name}", None, "owner"),
     ("GET", "/v1/datasets", None, "owner analyst"),
     ("GET", "/v1/datasets/{name}", None, "owner analyst"),
     ("PUT", "/v1/datasets/{name}", registration(), "owner"),

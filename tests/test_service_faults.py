@@ -461,25 +461,6 @@ def test_a_database_lost_while_a_search_runs_is_waited_for(
         assert place.service.ledger.verify().ok
 
 
-def test_a_question_whose_file_is_gone_is_answered_when_the_file_is_back(tmp_path: Path) -> None:
-    with world(str(tmp_path / "books.db"), tmp_path) as place:
-        load, tries = place.service.tables.get, 0
-
-        def gone(*words: Any) -> Any:
-            nonlocal tries
-            tries += 1
-            if 1 < tries < 6:  # there when it is charged, and then not
-                raise SourceChanged("gone")
-            return load(*words)
-
-        place.service.tables.get = gone  # type: ignore[method-assign, assignment]
-        done = place.wait(place.ask().json()["id"])
-        assert done["release"] is not None
-        assert tries == 6
-        events = place.send("auditor", "GET", "/v1/audit").json()["events"]
-        assert [one["kind"] for one in events].count("recovery") == 1
-
-
 def test_a_source_that_fails_is_no_answer_and_is_tried_again_later_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -504,7 +485,7 @@ def test_a_source_that_fails_is_no_answer_and_is_tried_again_later_each_time(
             until(lambda: not drawer._taken)
             assert place.send(ANALYST, "GET", f"/v1/releases/{name}").json()["state"] == "running"
             assert drawer.sweep() == 0  # not at once
-            wait, end = drawer._put_off[name]
+            wait, end = drawer._put_off._waits[name]
             waits.append(wait)
             ahead = end - place.service.now()
             assert drawer.sweep() == 1
@@ -536,6 +517,7 @@ def test_a_question_whose_recovery_fails_is_taken_up_again(
         monkeypatch.setattr(drawing.Drawer, "_draw", once_lost)
         name = place.ask().json()["id"]
         until(lambda: not drawer._taken)
+        drawer._put_off.forget(name)  # as after its wait
         with monkeypatch.context() as patched:
             patched.setattr(drawing, "note", full)
             with pytest.raises(LedgerError):

@@ -377,6 +377,8 @@ def make_old(place: World) -> None:
                 text("UPDATE pcor_service_datasets SET body = :body WHERE version = :version"),
                 {"body": json.dumps(old), "version": version},
             )
+        connection.execute(text("DROP INDEX pcor_service_jobs_open"))
+        connection.execute(text("ALTER TABLE pcor_service_jobs DROP COLUMN stalled"))
         connection.execute(text("UPDATE pcor_service_version SET version_num = 's001'"))
     (source(place).parent / NAME).unlink()
 

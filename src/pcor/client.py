@@ -113,6 +113,8 @@ class Client:
         until = time.monotonic() + self._patience
         found = self._send("POST", "/v1/releases", body, call=call, until=until)
         while found["state"] != "done":
+            if found["state"] == "waiting":  # for its owner, who may take days
+                raise ServiceError(str(found["detail"]), kind="source_changed")
             self._wait(found["retry_after"], until, found["id"])
             found = self._send("GET", f"/v1/releases/{quote(found['id'])}", until=until)
         return self._answer(found, until)

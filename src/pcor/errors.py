@@ -24,6 +24,7 @@ show it, the service and the ledger do not. Each kind has a page, ``docs/errors`
         CapExceeded           one release asks for more than any release may
         NoAllotment           an analyst has no part of the budget
       NoValidContext          exit 4, nothing to release
+      QuestionClosed          a paid question that its owner has closed
       KeyConflict             a key that another request has used
       LedgerError             exit 5, the ledger cannot be used
         StillRunning          the same request is being answered elsewhere
@@ -215,6 +216,12 @@ class NoValidContext(PcorError):
 
     exit_code = 4
     kind = "no_valid_context"
+
+
+class QuestionClosed(PcorError):
+    """The owner of a dataset has closed a question whose file was replaced after its charge."""
+
+    kind = "closed"
 
 
 def paid_words(error: PcorError) -> str:

@@ -81,6 +81,14 @@ def find_charge(connection: Connection, request: Request) -> bool:
     return _known(connection, request) is not None
 
 
+def standing_of(connection: Connection, request: Request, now: int) -> str:
+    """Return "new", or how a request that was charged stands: "running", "unfinished", "done"."""
+    known = _known(connection, request)
+    if known is None or known.answer is not None:
+        return "new" if known is None else "done"
+    return "running" if is_running(connection, known.charge, now) else "unfinished"
+
+
 def claim_request(
     connection: Connection,
     head: Head,

@@ -54,6 +54,7 @@ from pcor.ledger.charging import (
     find_refusal,
     read_budget,
     refuse_request,
+    standing_of,
     store_answer,
 )
 from pcor.ledger.database import NO_LEDGER, Database
@@ -276,6 +277,15 @@ class Ledger:
         """Tell whether a request was charged, answered or not: asking it again is free."""
         with self.database.reading() as connection:
             return find_charge(connection, request)
+
+    def standing(self, request: Request) -> str:
+        """Return how a request stands. Free; nothing is written, and nobody waits.
+
+        It is "new"; or charged, and then "running" while somebody who is alive draws, "unfinished"
+        where nobody does, "done" where there is an answer.
+        """
+        with self.database.reading() as connection:
+            return standing_of(connection, request, int(self._clock()))
 
     def check(self, request: Request) -> None:
         """Raise the refusal that ``charge`` would raise, once this analyst has had many. Free.

@@ -41,6 +41,12 @@ from pcor.service.registry import Registration, find_registration, read_registra
 from pcor.service.service import Service
 from pcor.service.tick import next_moment
 
+# Said of a question whose file was replaced after its charge.
+WAITING = (
+    "the file that this question was asked of is not there any more, or is another one; the "
+    "question stays charged, and is answered when its owner restores the file, unless they close it"
+)
+
 
 @dataclass(frozen=True)
 class Question:
@@ -231,7 +237,7 @@ def _check_source(service: Service, job: Job) -> None:
     with service.ledger.database.reading() as connection:
         found = find_registration(connection, job.request.dataset, job.version)
     if found is not None:
-        service.tables.get(found.source, found.mark, found.schema)
+        service.sources.check(found.source, found.mark)
 
 
 def running(service: Service, job: Job) -> Problem:
@@ -285,13 +291,21 @@ def seen(service: Service, job: Job, answer: Mapping[str, Any] | None) -> dict[s
     said = job.to_public(service.now())
     if answer is None:
         return said | {
-            "state": "running",
+            "state": state_of(service, job),
+            "detail": WAITING if state_of(service, job) == "waiting" else None,
             "release": None,
             "error": None,
             "retry_after": seconds_to_look(service, job),
         }
     release, error = split(answer)
-    return said | {"state": "done", "release": release, "error": error, "retry_after": None}
+    told = {"state": "done", "detail": None, "release": release, "error": error}
+    return said | told | {"retry_after": None}
+
+
+def state_of(service: Service, job: Job) -> str:
+    """Return how a question stands that has no answer to be seen: "running" or "waiting"."""
+    state = job.state(service.now())
+    return state if state == "waiting" else "running"
 
 
 def history(service: Service, key: Key, limit: int) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 
 from pcor.certificate import Release
 from pcor.errors import (
@@ -28,10 +29,12 @@ from pcor.ledger.entries import lock_head
 from pcor.ledger.leases import forget_lease
 from pcor.release import release
 from pcor.service.events import note
-from pcor.service.jobs import Job, begin_job, read_open, show_job
+from pcor.service.jobs import Job, begin_job, read_open, show_job, stall_job
+from pcor.service.put_off import PutOff
 from pcor.service.registry import Registration, find_registration
 from pcor.service.settings import Settings
-from pcor.service.sources import Tables
+from pcor.service.source_checks import SourceChecks
+from pcor.service.sources import SourceChanged, Tables
 from pcor.service.tick import moment_for
 from pcor.service.turns import Turns
 
@@ -39,8 +42,6 @@ log = logging.getLogger("pcor.service")
 
 # How often a search that failed for a reason of ours is tried again by one process.
 MOST_TRIES = 3
-# Seconds before a question is taken up again whose source failed: twice as many each time, at most.
-SOONEST, LATEST = 5, 600
 # How many unanswered questions one sweep takes up.
 SWEPT = 1000
 # Seconds between tries to store an answer that is drawn, while the database is away.
@@ -59,6 +60,18 @@ class Stopping(Exception):
     """The service stops; whoever starts next goes on with this question."""
 
 
+class NoSource(Exception):
+    """A question cannot be drawn for now: its file was replaced, or cannot be read.
+
+    Args:
+        error: what was said of it.
+    """
+
+    def __init__(self, error: PcorError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class Drawer:
     """Answers questions that are paid for.
 
@@ -66,6 +79,7 @@ class Drawer:
         settings: how the service runs.
         ledger: the books.
         tables: the rows.
+        sources: whether the rows are those that were registered.
         clock: milliseconds since 1970.
         at_step: called at each step of a request; for tests that end the process there.
     """
@@ -75,17 +89,19 @@ class Drawer:
         settings: Settings,
         ledger: Ledger,
         tables: Tables,
+        sources: SourceChecks,
         clock: Callable[[], int],
         at_step: Step,
     ) -> None:
-        self._settings, self._ledger, self._tables = settings, ledger, tables
+        self._settings, self._ledger = settings, ledger
+        self._tables, self._sources = tables, sources
         self._clock, self._at_step = clock, at_step
         self._waiting = Turns[tuple[Job, Claim]]()
         self._taken: set[str] = set()
         self._stored: set[str] = set()
         self._noted: set[str] = set()
         self._tries: Counter[str] = Counter()
-        self._put_off: dict[str, tuple[int, int]] = {}  # seconds of the last wait, until when
+        self._put_off = PutOff()
         self._stopping = threading.Event()
         # Daemons: a search that outlasts all patience must not keep a process from ending.
         self._sweeper = threading.Thread(target=self._sweep, daemon=True)
@@ -145,7 +161,10 @@ class Drawer:
     def _recover(self, job: Job) -> bool:
         if job.id in self._taken or self._tries[job.id] >= MOST_TRIES or self._stopping.is_set():
             return False
-        if self._clock() < self._put_off.get(job.id, (0, 0))[1]:
+        if self._put_off.is_put_off(job.id, self._clock()):
+            return False
+        standing = self._ledger.standing(job.request)  # nothing is written for what must wait
+        if standing == "running" or (standing == "unfinished" and not self._has_source(job)):
             return False
         try:
             claim = self._ledger.charge(job.request)  # charged already: nothing is added
@@ -157,6 +176,30 @@ class Drawer:
         self._stored.discard(job.id)
         self._take_up(job, claim)
         return True
+
+    def _has_source(self, job: Job) -> bool:
+        """Whether the file of a question is the registered one; if not, put the question off."""
+        registration = self._registration(job)
+        try:
+            self._sources.check(registration.source, registration.mark)
+        except LedgerError as error:
+            self._wait_for_source(job, error)
+            return False
+        return True
+
+    def _wait_for_source(self, job: Job, error: PcorError) -> None:
+        """Put off a question that cannot be drawn now: it stays charged, and is no answer."""
+        wait = self._put_off.put_off(job.id, self._clock())
+        log.warning("release %s was put off for %d s: %s", job.id, wait, error.kind)
+        if not isinstance(error, SourceChanged) or job.stalled is not None:
+            return  # why else a source fails can depend on the rows, and is nobody's to know
+        with suppress(LedgerError), self._ledger.database.writing() as connection:
+            lock_head(connection)
+            now = self._clock()
+            moment = moment_for(job.begun, drawn=now, now=now, **self._settings.moments)
+            if stall_job(connection, job, moment):
+                body = {"release": job.id, "dataset": job.request.dataset, "version": job.version}
+                note(connection, "source_changed", "service", body, now=now)
 
     def _take_up(self, job: Job, claim: Claim) -> None:
         """Go on with a question that was charged before and left."""
@@ -187,19 +230,18 @@ class Drawer:
             with self._ledger.drawing(claim):
                 if self._stopping.is_set():
                     raise Stopping
-                outcome = self._draw(job)
+                outcome = self._outcome(job)
                 drawn = self._clock()
                 self._at_step("after draw")
                 self._store(claim, outcome)
             self._at_step("after store")
             self._show(job, drawn)
+            self._put_off.forget(job.id)
         except Stopping:
             pass
+        except NoSource as failed:
+            self._wait_for_source(job, failed.error)
         except LedgerError as error:  # it stays charged, and the next sweep takes it up
-            log.warning("release %s was put off: %s", job.id, error.kind)
-        except SourceError as error:  # so does this, for longer each time; it is no answer
-            wait = min(2 * self._put_off.get(job.id, (0, 0))[0] or SOONEST, LATEST)
-            self._put_off[job.id] = (wait, self._clock() + 1000 * wait)
             log.warning("release %s was put off: %s", job.id, error.kind)
         except Exception as error:
             # The error's own words and its traceback can hold private rows.
@@ -207,6 +249,12 @@ class Drawer:
             log.error("release %s failed with a %s", job.id, type(error).__name__)
         finally:
             self._taken.discard(job.id)
+
+    def _outcome(self, job: Job) -> Release | PcorError:
+        try:
+            return self._draw(job)
+        except (LedgerError, SourceError) as error:
+            raise NoSource(error) from None
 
     def _draw(self, job: Job) -> Release | PcorError:
         registration = self._registration(job)

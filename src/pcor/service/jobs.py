@@ -37,6 +37,8 @@ class Job:
         begun: when it was last taken up: asked, or found again after a crash. The moments at which
             its answer may be seen are counted from here.
         shown: from when on its answer may be seen, once there is one.
+        stalled: from when on it may be said that its file is not the registered one, while that is
+            so: one of the moments at which its answer might have been seen.
     """
 
     id: str
@@ -46,16 +48,25 @@ class Job:
     asked: int
     begun: int
     shown: int | None = None
+    stalled: int | None = None
 
     def is_shown(self, now: int) -> bool:
         """Whether its answer may be seen."""
         return self.shown is not None and self.shown <= now
 
+    def state(self, now: int) -> str:
+        """Return what may be said: "done", "running", or "waiting" for its file."""
+        if self.is_shown(now):
+            return "done"
+        # Not before a moment at which its answer could have been seen. There, that it is not seen
+        # tells whether it was drawn in time; so this adds no more than that a file was replaced.
+        return "waiting" if self.stalled is not None and self.stalled <= now else "running"
+
     def to_public(self, now: int) -> dict[str, Any]:
         """Return the question and whether it is answered; nothing tells how long it took."""
         return {
             "id": self.id,
-            "state": "done" if self.is_shown(now) else "running",
+            "state": self.state(now),
             "dataset": self.request.dataset,
             "version": self.version,
             "record": self.record,
@@ -147,9 +158,25 @@ def new_job(request: Request, record: int | str, version: int, asked: int) -> Jo
 
 def begin_job(connection: Connection, job: Job, now: int) -> Job:
     """Count the moments of a job from now on: it is taken up again."""
+    chosen = update(tables.jobs).where(tables.jobs.c.id == job.id)
+    connection.execute(chosen.values(begun=now, stalled=None))
+    return replace(job, begun=now, stalled=None)
+
+
+def stall_job(connection: Connection, job: Job, moment: int) -> bool:
+    """Write down from when on it may be said that a job's file was replaced; False if it is."""
     columns = tables.jobs.c
-    connection.execute(update(tables.jobs).where(columns.id == job.id).values(begun=now))
-    return replace(job, begun=now)
+    still_open = (columns.id == job.id, columns.shown.is_(None), columns.stalled.is_(None))
+    chosen = update(tables.jobs).where(*still_open).values(stalled=moment)
+    return connection.execute(chosen).rowcount == 1
+
+
+def count_waiting(connection: Connection) -> int:
+    """Return how many questions wait for a file that was replaced."""
+    columns = tables.jobs.c
+    waiting = (columns.shown.is_(None), columns.stalled.is_not(None))
+    chosen = select(func.count()).select_from(tables.jobs).where(*waiting)
+    return connection.execute(chosen).scalar_one()
 
 
 def show_job(connection: Connection, job: Job, moment: int) -> None:
@@ -240,6 +267,7 @@ def _row(job: Job) -> dict[str, Any]:
         "asked": job.asked,
         "begun": job.begun,
         "shown": job.shown,
+        "stalled": job.stalled,
     }
 
 
@@ -254,4 +282,5 @@ def _job(row: Any) -> Job:
         row.body,
     )
     record = json.loads(row.record)
-    return Job(row.id, row.version, request, record, row.asked, row.begun, row.shown)
+    times = (row.asked, row.begun, row.shown, row.stalled)
+    return Job(row.id, row.version, request, record, *times)

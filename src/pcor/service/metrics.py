@@ -15,6 +15,7 @@ from sqlalchemy import Connection, func, select
 
 from pcor.ledger import tables as books
 from pcor.service import tables
+from pcor.service.jobs import count_waiting
 
 
 class Requests:
@@ -52,6 +53,7 @@ def book_lines(connection: Connection) -> list[str]:
     return [
         *(f'pcor_ledger_entries_total{{kind="{kind}"}} {kinds[kind]}' for kind in sorted(kinds)),
         f"pcor_unanswered {charged - answered}",
+        f"pcor_waiting_for_file {count_waiting(connection)}",
         f"pcor_datasets {datasets}",
     ]
 
@@ -65,6 +67,7 @@ _TYPES = (
     "# TYPE pcor_requests_total counter",
     "# TYPE pcor_ledger_entries_total counter",
     "# TYPE pcor_unanswered gauge",
+    "# TYPE pcor_waiting_for_file gauge",
     "# TYPE pcor_datasets gauge",
     "# TYPE pcor_books_checked_at gauge",
     "# TYPE pcor_ledger_whole gauge",

@@ -1,4 +1,4 @@
-"""What owners do: register datasets, set budgets and allotments, make and revoke keys.
+"""What owners do: datasets, budgets and allotments, keys, questions that cannot be answered.
 
 Private: the rows of a file that is being registered; they are read once, to see that they fit the
 schema, and the refusal of one that does not quotes the schema alone. Everything done here is
@@ -7,18 +7,21 @@ written to the audit log in the same transaction, or to the ledger.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from pcor.errors import ParameterError
+from pcor.errors import ParameterError, QuestionClosed
 from pcor.ledger import Status
 from pcor.ledger.accounts import EVERYBODY, read_account
 from pcor.ledger.amounts import amount
+from pcor.ledger.entries import lock_head
 from pcor.ledger.request import check_name
 from pcor.schema import Schema
 from pcor.service.events import note
+from pcor.service.jobs import Job, find_job, is_charged, show_job
 from pcor.service.keys import Key, make_key, revoke_key
-from pcor.service.problems import unknown
+from pcor.service.problems import Problem, unknown
 from pcor.service.registry import (
     OPTIONS,
     Registration,
@@ -153,6 +156,49 @@ def take_back_key(service: Service, key: Key, name: str) -> Key:
             raise unknown("key")
         note(connection, "key_revoked", key.id, {"id": name}, now=now)
     return revoked
+
+
+def close_question(service: Service, key: Key, name: str) -> Job:
+    """Close a question whose file was replaced; it stays charged, and says that it was closed.
+
+    Nothing is paid back: a draw may have been made and lost before it was stored, and no entry of
+    the ledger undoes a charge (docs/proofs/ledger.md).
+    """
+    with service.ledger.database.reading() as connection:
+        job = find_job(connection, name)
+        if job is None or not is_charged(connection, job):
+            raise unknown("release")
+    if job.shown is not None or job.stalled is None:
+        raise _not_closable()
+    claim = service.ledger.charge(job.request)  # charged already; nobody draws meanwhile
+    if claim.state == "done":
+        raise _not_closable()
+    with service.ledger.drawing(claim):
+        service.ledger.store(claim, QuestionClosed(CLOSED))
+    with service.ledger.database.writing() as connection:
+        lock_head(connection)
+        now = service.now()
+        # At once, but not before it may be said that the file was replaced.
+        moment = max(now, job.stalled)
+        show_job(connection, job, moment)
+        note(connection, "question_closed", key.id, {"release": job.id}, now=now)
+    return replace(job, shown=moment)
+
+
+# Said in the place of an answer.
+CLOSED = (
+    "the owner of this dataset has closed this question: its file was replaced before an answer "
+    "was stored, so nothing is released. To ask again is a new draw, and is charged"
+)
+
+
+def _not_closable() -> Problem:
+    return Problem(
+        409,
+        "not_closable",
+        "only a question whose file was replaced can be closed; this one has its answer, or will "
+        "have it",
+    )
 
 
 def _registered(service: Service, dataset: str) -> Registration:

@@ -1,4 +1,4 @@
-"""Routes for asking: plan, release, history.
+"""Routes for asking: plan, release, history; and for closing what cannot be answered.
 
 Public: everything that leaves here: public parameters, and certificates from the moment they may
 be seen. No count, no time that a search took, no row.
@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request, Response
 
-from pcor.service import asking
+from pcor.service import asking, owning
 from pcor.service.models import Identifier, Limit, QuestionBody
 from pcor.service.problems import COMMON, Problem
-from pcor.service.roles import Asker
+from pcor.service.roles import Asker, Owner
 from pcor.service.service import of
 
 router = APIRouter(prefix="/v1", tags=["releases"], responses=COMMON)
@@ -86,6 +86,17 @@ def get_release(
     if answer is None:
         response.headers.update(asking.look_again(service, job))
     return asking.seen(service, job, answer)
+
+
+@router.delete(
+    "/releases/{name}",
+    responses={409: COMMON[422] | {"description": "It has its answer, or will have it"}},
+)
+def close_release(request: Request, key: Owner, name: Identifier) -> dict[str, Any]:
+    """Close a question whose file was replaced. It stays charged, and says that it was closed."""
+    service = of(request)
+    owning.close_question(service, key, name)
+    return asking.seen(service, *asking.see(service, key, name))
 
 
 def _question(body: QuestionBody) -> asking.Question:

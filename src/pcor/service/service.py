@@ -25,6 +25,7 @@ from pcor.service.marks import Marker
 from pcor.service.metrics import Requests
 from pcor.service.readiness import Readiness
 from pcor.service.settings import Settings
+from pcor.service.source_checks import SourceChecks
 from pcor.service.sources import Tables
 from pcor.service.upgrading import open_tables
 
@@ -104,7 +105,8 @@ class Service:
             self.marker.make_secret()
         open_tables(self.ledger.database, self.marker, create=create)
         self.tables = Tables(settings.data, settings.tables, self.marker)
-        self.drawer = Drawer(settings, self.ledger, self.tables, self.now, at_step)
+        self.sources = SourceChecks(settings.data, self.marker)
+        self.drawer = Drawer(settings, self.ledger, self.tables, self.sources, self.now, at_step)
         self.checks = Checks(self.ledger, settings.check, self.now)
         self.readiness = Readiness(self.ledger, settings.readiness)
         self.writers = Writers(settings.writers)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Index, Integer, MetaData, Table, Text
 
-VERSION = "s002"
+VERSION = "s003"
 VERSION_TABLE = "pcor_service_version"
 
 metadata = MetaData()
@@ -62,9 +62,11 @@ jobs = Table(
     Column("asked", BigInteger, nullable=False),
     Column("begun", BigInteger, nullable=False),
     Column("shown", BigInteger, nullable=True),
+    Column("stalled", BigInteger, nullable=True),
     Index("pcor_service_jobs_question", "dataset", "analyst", "key", unique=True),
     Index("pcor_service_jobs_history", "analyst", "asked"),
     Index("pcor_service_jobs_shown", "shown"),
+    Index("pcor_service_jobs_open", "analyst", "shown"),
 )
 
 calls = Table(

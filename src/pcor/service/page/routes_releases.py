@@ -17,12 +17,12 @@ from fastapi import Request, Response
 from pcor.certificate import Release
 from pcor.errors import sendable
 from pcor.ledger.entries import GUARANTEES
-from pcor.service import asking
+from pcor.service import asking, owning
 from pcor.service.answers import split
 from pcor.service.jobs import Job
 from pcor.service.keys import Key
 from pcor.service.models import Identifier
-from pcor.service.page.door import Asker, page_router
+from pcor.service.page.door import Asker, Form, Owner, page_router, see
 from pcor.service.page.rendering import render
 from pcor.service.page.words import grid, plan_in_words
 from pcor.service.problems import unknown
@@ -57,7 +57,8 @@ def show_release(request: Request, key: Asker, name: Identifier) -> Response:
         key=key,
         job=job,
         said=job.to_public(service.now()),
-        state="running" if answer is None else "done",
+        state="done" if answer is not None else asking.state_of(service, job),
+        waiting=asking.WAITING,
         # A little after the moment: two clocks seldom agree to the millisecond.
         wait=math.ceil(wait * 10) / 10 + 0.2,
         reload=math.ceil(wait) + 1,
@@ -69,6 +70,13 @@ def show_release(request: Request, key: Asker, name: Identifier) -> Response:
     if answer is None:
         page.headers["Retry-After"] = str(math.ceil(wait))
     return page
+
+
+@router.post("/releases/{name}/close")
+def close_release(request: Request, key: Owner, form: Form, name: Identifier) -> Response:  # noqa: ARG001 (its token was checked)
+    """Close a question whose file was replaced, for good."""
+    owning.close_question(of(request), key, name)
+    return see(f"/releases/{name}")
 
 
 @router.get("/releases/{name}/certificate.json")
