@@ -378,7 +378,9 @@ def make_old(place: World) -> None:
                 {"body": json.dumps(old), "version": version},
             )
         connection.execute(text("DROP INDEX pcor_service_jobs_open"))
-        connection.execute(text("ALTER TABLE pcor_service_jobs DROP COLUMN stalled"))
+        connection.execute(text("DROP INDEX pcor_service_jobs_visible"))
+        for column in ("stalled", "visible"):
+            connection.execute(text(f"ALTER TABLE pcor_service_jobs DROP COLUMN {column}"))
         connection.execute(text("UPDATE pcor_service_version SET version_num = 's001'"))
     (source(place).parent / NAME).unlink()
 

@@ -18,10 +18,20 @@ from pyarrow import parquet
 
 import pcor
 from pcor.demo import PLANTED, salaries, salary_schema
+from pcor.errors import LedgerError
 from pcor.service.service import Service
 from pcor.service.settings import Settings
 from pcor.service.tick import LEFT_PART, moment_for, next_moment, rounded_up, spare
-from tests.service_world import ANALYST, ORDINARY, OUTLIER, StoppedClock, registration, world
+from tests.service_world import (
+    ANALYST,
+    ORDINARY,
+    OUTLIER,
+    StoppedClock,
+    World,
+    registration,
+    running,
+    world,
+)
 from tests.waiting import until
 
 times = st.integers(min_value=0, max_value=2**41)
@@ -198,6 +208,51 @@ def test_polling_sees_nothing_between_the_moments(tmp_path: Path) -> None:
         assert job.shown <= seen
         assert job.shown % 200 == 0
         assert job.shown >= job.begun + 600
+
+
+@pytest.mark.parametrize("way", ["its address", "the history", "the same key"])
+def test_an_answer_that_was_seen_stays_so_when_the_clock_is_set_back(
+    tmp_path: Path, way: str
+) -> None:
+    """In a process that starts then, and in one that ran beside it."""
+    clock = StoppedClock()
+
+    def state(place: World) -> str:
+        if way == "its address":
+            return str(place.send(ANALYST, "GET", f"/v1/releases/{name}").json()["state"])
+        if way == "the history":
+            return str(place.send(ANALYST, "GET", "/v1/releases").json()["releases"][0]["state"])
+        return {200: "done", 409: "running"}[place.ask(call="first").status_code]
+
+    with world(str(tmp_path / "books.db"), tmp_path, clock=clock, delay=2, tick=1) as place:
+        settings, keys = place.service.settings, place.keys
+        with running(Service(settings, clock=clock), keys) as beside:
+            name = str(place.ask(call="first").json()["id"])
+            stored(place.service, 1)
+            clock.now -= 3600
+            assert state(place) == "running"  # nobody has seen it yet
+            clock.now += 3603
+            assert state(place) == "done"
+            clock.now -= 3600
+            assert state(beside) == "done"
+            with running(Service(settings, clock=clock), keys) as started:
+                assert state(started) == "done"
+
+
+def test_an_answer_is_given_though_it_cannot_be_written_down_that_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = StoppedClock()
+    with world(str(tmp_path / "books.db"), tmp_path, clock=clock, delay=2, tick=1) as place:
+        name = place.ask().json()["id"]
+        stored(place.service, 1)
+        clock.now += 3
+
+        def full() -> None:
+            raise LedgerError("the ledger's disk is full")
+
+        monkeypatch.setattr(place.service.ledger.database, "writing", full)
+        assert place.send(ANALYST, "GET", f"/v1/releases/{name}").json()["state"] == "done"
 
 
 def test_a_request_is_accepted_without_looking_at_the_record(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -16,7 +17,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from pcor.errors import ParameterError, StillRunning, plain
+from pcor.errors import LedgerError, ParameterError, StillRunning, plain
 from pcor.ledger import Request
 from pcor.ledger.accounts import opened_to, read_open
 from pcor.ledger.amounts import amount
@@ -31,6 +32,7 @@ from pcor.service.jobs import (
     count_open,
     find_call,
     find_job,
+    keep_visible,
     new_job,
     read_charged,
     save_call,
@@ -172,6 +174,7 @@ def ask(service: Service, key: Key, question: Question, call: str) -> Job:
     if known is not None and paid:
         if not known.is_shown(service.now()):
             raise running(service, known)
+        _keep_visible(service, known)
         return known
     # What was refused before, or left by a crash before its charge, is judged by today's rules.
     settled = settle(service, key, question)
@@ -281,9 +284,24 @@ def _look(service: Service, name: str) -> tuple[Job | None, Mapping[str, Any] | 
         if job is None or not job.is_shown(service.now()):
             return job, None
         answer = answer_of(connection, job)
+    _keep_visible(service, job)
     if answer is not None:
         service.seen.put(name, (job, answer))
     return job, answer
+
+
+def _keep_visible(service: Service, *jobs: Job) -> None:
+    """Before it is told that answers may be seen, write that down: they stay so.
+
+    All whose moment has come are written at once, so this is one write for each moment, not for
+    each answer, and none for who looks again. A database that cannot write now hides no answer.
+    """
+    now = service.now()
+    if all(job.visible or not job.is_shown(now) for job in jobs):
+        return
+    with suppress(LedgerError), service.ledger.database.writing() as connection:
+        lock_head(connection)
+        keep_visible(connection, now)
 
 
 def seen(service: Service, job: Job, answer: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -313,8 +331,9 @@ def history(service: Service, key: Key, limit: int) -> list[dict[str, Any]]:
     whose = None if key.role == "owner" else key.payer
     now = service.now()
     with service.ledger.database.reading() as connection:
-        found = read_charged(connection, analyst=whose, limit=limit)
-        return [job.to_public(now) for job in found]
+        found = list(read_charged(connection, analyst=whose, limit=limit))
+    _keep_visible(service, *found)
+    return [job.to_public(now) for job in found]
 
 
 def left_for(service: Service, key: Key, registration: Registration) -> dict[str, Any]:

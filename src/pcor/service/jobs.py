@@ -39,6 +39,8 @@ class Job:
         shown: from when on its answer may be seen, once there is one.
         stalled: from when on it may be said that its file is not the registered one, while that is
             so: one of the moments at which its answer might have been seen.
+        visible: whether the moment ``shown`` is known to have come. Then the clock is not asked any
+            more: it may be set back, and what was seen must stay.
     """
 
     id: str
@@ -49,10 +51,11 @@ class Job:
     begun: int
     shown: int | None = None
     stalled: int | None = None
+    visible: bool = False
 
     def is_shown(self, now: int) -> bool:
         """Whether its answer may be seen."""
-        return self.shown is not None and self.shown <= now
+        return self.visible or (self.shown is not None and self.shown <= now)
 
     def state(self, now: int) -> str:
         """Return what may be said: "done", "running", or "waiting" for its file."""
@@ -189,6 +192,13 @@ def show_job(connection: Connection, job: Job, moment: int) -> None:
     )
 
 
+def keep_visible(connection: Connection, now: int) -> None:
+    """Write down all answers that may be seen by now; the caller holds the lock."""
+    columns = tables.jobs.c
+    due = update(tables.jobs).where(columns.visible == 0, columns.shown <= now)
+    connection.execute(due.values(visible=1))
+
+
 def answer_of(connection: Connection, job: Job) -> Mapping[str, Any] | None:
     """Return the stored answer of a job, if there is one."""
     claim = find_answer(connection, job.request)
@@ -226,7 +236,8 @@ def count_open(connection: Connection, analyst: str, now: int) -> int:
     Whether an answer is drawn makes no difference: only what the analyst sees of each does.
     """
     jobs = tables.jobs.c
-    open_ = (_charged().where(jobs.shown.is_(None)), select(tables.jobs).where(jobs.shown > now))
+    coming = select(tables.jobs).where(jobs.shown > now, jobs.visible == 0)
+    open_ = (_charged().where(jobs.shown.is_(None)), coming)
     counts = (
         connection.execute(
             chosen.with_only_columns(func.count()).where(jobs.analyst == analyst)
@@ -268,6 +279,7 @@ def _row(job: Job) -> dict[str, Any]:
         "begun": job.begun,
         "shown": job.shown,
         "stalled": job.stalled,
+        "visible": int(job.visible),
     }
 
 
@@ -283,4 +295,4 @@ def _job(row: Any) -> Job:
     )
     record = json.loads(row.record)
     times = (row.asked, row.begun, row.shown, row.stalled)
-    return Job(row.id, row.version, request, record, *times)
+    return Job(row.id, row.version, request, record, *times, visible=bool(row.visible))

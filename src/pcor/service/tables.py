@@ -63,10 +63,12 @@ jobs = Table(
     Column("begun", BigInteger, nullable=False),
     Column("shown", BigInteger, nullable=True),
     Column("stalled", BigInteger, nullable=True),
+    Column("visible", Integer, nullable=False, server_default="0"),
     Index("pcor_service_jobs_question", "dataset", "analyst", "key", unique=True),
     Index("pcor_service_jobs_history", "analyst", "asked"),
     Index("pcor_service_jobs_shown", "shown"),
     Index("pcor_service_jobs_open", "analyst", "shown"),
+    Index("pcor_service_jobs_visible", "visible", "shown"),
 )
 
 calls = Table(
