@@ -36,6 +36,7 @@ from pcor.ledger import Ledger, tables
 from pcor.service.running import ANALYST, DEMO, DemoKeys, prepare_demo
 from pcor.service.settings import Settings
 
+RELEASE = "fresh release, asked, charged, drawn and stored"
 OVERLOAD = 10  # times as much as can be drawn
 FLOODING = "flood"  # the analyst who asks too much
 POLITE = (200, 202, 409, 429, 503)  # accepted, or told to come back
@@ -195,21 +196,48 @@ def drawn(place: Place, count: int) -> float:
     return count / (time.perf_counter() - begun)
 
 
-def rates(place: Place, calm: Calm, seconds: float, count: int) -> dict[str, float]:
-    """Return requests a second: nothing, stored answers both ways, fresh releases."""
+@dataclass(frozen=True)
+class Rate:
+    """How often something can be had.
 
-    def each(call: Callable[[Caller], tuple[int, Any]]) -> float:
+    Attributes:
+        each: a second.
+        empty: requests to the empty route a second, measured right before and right after it.
+    """
+
+    each: float
+    empty: float
+
+    @property
+    def cost(self) -> float:
+        """What one costs, in requests to the empty route."""
+        return self.empty / self.each
+
+
+def rates(place: Place, calm: Calm, seconds: float, count: int) -> dict[str, Rate]:
+    """Return how often stored answers, by both ways, and fresh releases can be had."""
+
+    def often(call: Callable[[Caller], tuple[int, Any]]) -> float:
         return stored(call, place.port, place.keys.analyst, seconds)
 
-    empty = each(lambda caller: caller.send("GET", "/v1/health"))
-    found = {
-        "gets": each(lambda caller: caller.send("GET", f"/v1/releases/{calm.name}")),
-        "posts": each(
-            lambda caller: caller.send("POST", "/v1/releases", question(FIRST), f"bench-{FIRST}")
+    def empty() -> float:
+        return often(lambda caller: caller.send("GET", "/v1/health"))
+
+    again, call = question(FIRST), f"bench-{FIRST}"
+    measured: dict[str, Callable[[], float]] = {
+        "stored answer, GET": lambda: often(
+            lambda caller: caller.send("GET", f"/v1/releases/{calm.name}")
         ),
-        "fresh": drawn(place, count),
+        "stored answer, POST again": lambda: often(
+            lambda caller: caller.send("POST", "/v1/releases", again, call)
+        ),
+        RELEASE: lambda: drawn(place, count),
     }
-    return found | {"empty": (empty + each(lambda caller: caller.send("GET", "/v1/health"))) / 2}
+    found, before = dict[str, Rate](), empty()
+    for what, measure_one in measured.items():
+        each, after = measure_one(), empty()
+        found[what], before = Rate(each, (before + after) / 2), after
+    return found
 
 
 def overload(place: Place, calm: Calm, capacity: float, seconds: float) -> dict[str, Any]:
@@ -255,17 +283,12 @@ def is_whole(place: Place) -> bool:
     return spent == Fraction(EPSILON) * charged and place.ledger.verify().ok
 
 
-def report(name: str, rate: dict[str, float], found: dict[str, Any], whole: bool) -> None:
+def report(name: str, rate: dict[str, Rate], found: dict[str, Any], whole: bool) -> None:
     """Print what was measured on one database."""
-    empty = rate["empty"]
-    print(f"{name}: the empty route answers {empty:,.0f} requests a second")
-    for what, each in (
-        ("stored answer, GET", rate["gets"]),
-        ("stored answer, POST again", rate["posts"]),
-        ("fresh release, asked, charged, drawn and stored", rate["fresh"]),
-    ):
-        print(f"  {what}: {each / empty:.3g} of that ({each:,.3g} a second); one costs as much as "
-              f"{empty / each:,.3g} empty requests")  # fmt: skip
+    print(f"{name}:")
+    for what, one in rate.items():
+        print(f"  {what}: {one.each:,.3g} a second, each as much as {one.cost:,.3g} empty requests "
+              f"({one.empty:,.0f} a second)")  # fmt: skip
     said = found["statuses"]
     listed = ", ".join(f"{count} x {status}" for status, count in sorted(said.items()))
     impolite = sum(count for status, count in said.items() if status not in POLITE)
@@ -293,7 +316,7 @@ def measure(name: str, url: str, folder: Path, given: argparse.Namespace) -> Non
             list(pool.map(lambda n: release(place.caller(), 10_000 + n), range(16)))
         calm = Calm(place)
         rate = rates(place, calm, given.seconds, given.count)
-        found = overload(place, calm, rate["fresh"], given.flood)
+        found = overload(place, calm, rate[RELEASE].each, given.flood)
         report(name, rate, found, is_whole(place))
 
 
@@ -302,8 +325,8 @@ def main() -> None:
     from tests.postgres import start_server
 
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--count", type=int, default=100, help="fresh releases")
-    options.add_argument("--seconds", type=float, default=3.0, help="for each kind of request")
+    options.add_argument("--count", type=int, default=60, help="fresh releases")
+    options.add_argument("--seconds", type=float, default=2.0, help="for each kind of request")
     options.add_argument("--flood", type=float, default=3.0, help="seconds of the overload")
     given = options.parse_args()
     begun, server = time.perf_counter(), start_server()
