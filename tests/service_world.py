@@ -172,6 +172,7 @@ def settings_for(url: str, folder: Path, **changes: Any) -> Settings:
         "open_questions": 10_000,
         "sweep": 0.1,
         "readiness": 0.001,
+        "apart": False,  # a process takes a second to start; test_service_apart.py has some
     }
     return Settings(url, data, **quick | changes)
 

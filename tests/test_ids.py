@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import pcor
 from pcor.cli import app
 from pcor.errors import DomainError, RecordError, SchemaError
-from pcor.service.drawing import NONE
+from pcor.service.draws import NONE
 from tests.service_world import ANALYST, columns, registration, world
 
 RUN = CliRunner()

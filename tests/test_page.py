@@ -57,6 +57,7 @@ PAGES: list[tuple[str, str, dict[str, str], str]] = [
     ("GET", "/releases/{name}", {}, "owner analyst"),
     ("GET", "/releases/{name}/certificate.json", {}, "owner analyst"),
     ("GET", "/releases/{name}/certificate.html", {}, "owner analyst"),
+    ("POST", "/releases/{name}/close", {}, "owner"),
     ("GET", f"/dataset?name={DATASET}", {}, "owner"),
     ("POST", "/dataset/budget", {"name": DATASET, "epsilon": "5"}, "owner"),
     ("POST", "/dataset/allotment", {"name": DATASET, "analyst": OTHER, "epsilon": "4"}, "owner"),

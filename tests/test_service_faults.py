@@ -464,7 +464,7 @@ def test_a_database_lost_while_a_search_runs_is_waited_for(
 def test_a_source_that_fails_is_no_answer_and_is_tried_again_later_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pcor.service import drawing
+    from pcor.service import draws
 
     with world(str(tmp_path / "books.db"), tmp_path, sweep=1000) as place:
         drawer, tries = place.service.drawer, 0
@@ -478,7 +478,7 @@ def test_a_source_that_fails_is_no_answer_and_is_tried_again_later_each_time(
                 raise SourceError("the disk is full")
             return release(*words, **options)
 
-        monkeypatch.setattr(drawing, "release", failing)
+        monkeypatch.setattr(draws, "release", failing)
         name = place.ask().json()["id"]
         waits = []
         for _ in range(5):

@@ -14,27 +14,19 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 
-from pcor.certificate import Release
-from pcor.errors import (
-    LedgerError,
-    NoValidContext,
-    PcorError,
-    RecordError,
-    SourceError,
-    StillRunning,
-)
+from pcor.errors import LedgerError, PcorError, SourceError, StillRunning
 from pcor.ledger import Claim, Ledger
-from pcor.ledger.answers import answer_from
 from pcor.ledger.entries import lock_head
 from pcor.ledger.leases import forget_lease
-from pcor.release import release
+from pcor.service.drawing_process import DrawFailed
+from pcor.service.draws import Draw, Draws, Outcome
 from pcor.service.events import note
 from pcor.service.jobs import Job, begin_job, read_open, show_job, stall_job
 from pcor.service.put_off import PutOff
 from pcor.service.registry import Registration, find_registration
 from pcor.service.settings import Settings
 from pcor.service.source_checks import SourceChecks
-from pcor.service.sources import SourceChanged, Tables
+from pcor.service.sources import SourceChanged
 from pcor.service.tick import moment_for
 from pcor.service.turns import Turns
 
@@ -46,12 +38,8 @@ MOST_TRIES = 3
 SWEPT = 1000
 # Seconds between tries to store an answer that is drawn, while the database is away.
 AGAIN = (0.2, 1.0, 3.0)
-
-# Said of a record that is an outlier nowhere, and of one that is not in the table.
-NONE = (
-    "no context was found in which the record is an outlier by the detector of this dataset; a "
-    "record that is not in the table gets the same answer, so check that it was not mistyped"
-)
+# Seconds in which the claims of searches that were ended are given up.
+GIVING_UP = 2.0
 
 Step = Callable[[str], None]
 
@@ -78,7 +66,7 @@ class Drawer:
     Args:
         settings: how the service runs.
         ledger: the books.
-        tables: the rows.
+        draws: where draws are made.
         sources: whether the rows are those that were registered.
         clock: milliseconds since 1970.
         at_step: called at each step of a request; for tests that end the process there.
@@ -88,13 +76,13 @@ class Drawer:
         self,
         settings: Settings,
         ledger: Ledger,
-        tables: Tables,
+        draws: Draws,
         sources: SourceChecks,
         clock: Callable[[], int],
         at_step: Step,
     ) -> None:
         self._settings, self._ledger = settings, ledger
-        self._tables, self._sources = tables, sources
+        self._draws, self._sources = draws, sources
         self._clock, self._at_step = clock, at_step
         self._waiting = Turns[tuple[Job, Claim]]()
         self._taken: set[str] = set()
@@ -113,6 +101,7 @@ class Drawer:
 
     def start(self) -> None:
         """Begin with what was left unanswered, and look again from time to time."""
+        self._draws.start()
         for thread in (self._sweeper, *self._drawers):
             thread.start()
 
@@ -122,7 +111,7 @@ class Drawer:
         self._waiting.put(job.request.analyst, (job, claim))
 
     def stop(self) -> None:
-        """Give running searches a while, give up the claims of waiting ones, and end.
+        """Give running searches a while, give up the claims of all others, and end.
 
         Whoever calls this closes the ledger next, so nobody may be inside it any more.
         """
@@ -130,6 +119,11 @@ class Drawer:
         until = time.monotonic() + self._settings.patience
         if self._sweeper.is_alive():  # first: it may still hand something to the drawers
             self._sweeper.join(self._settings.patience)
+        self._wait_for_drawers(until)
+        self._draws.close()
+        self._wait_for_drawers(time.monotonic() + GIVING_UP)
+
+    def _wait_for_drawers(self, until: float) -> None:
         while self._taken and time.monotonic() < until:
             time.sleep(0.02)
 
@@ -246,26 +240,22 @@ class Drawer:
         except Exception as error:
             # The error's own words and its traceback can hold private rows.
             self._tries[job.id] += 1
-            log.error("release %s failed with a %s", job.id, type(error).__name__)
+            name = error.name if isinstance(error, DrawFailed) else type(error).__name__
+            log.error("release %s failed with a %s", job.id, name)
         finally:
             self._taken.discard(job.id)
 
-    def _outcome(self, job: Job) -> Release | PcorError:
+    def _outcome(self, job: Job) -> Outcome:
         try:
             return self._draw(job)
         except (LedgerError, SourceError) as error:
             raise NoSource(error) from None
 
-    def _draw(self, job: Job) -> Release | PcorError:
-        registration = self._registration(job)
-        table = self._tables.get(registration.source, registration.mark, registration.schema)
-        outcome = answer_from(
-            lambda: release(table, job.record, job.request.epsilon, **registration.options)
+    def _draw(self, job: Job) -> Outcome:
+        one = self._registration(job)
+        return self._draws.draw(
+            Draw(one.source, one.mark, one.schema, job.record, job.request.epsilon, one.options)
         )
-        if isinstance(outcome, RecordError | NoValidContext):
-            # The same words for both, whatever the search says: who is in the table is private.
-            return NoValidContext(NONE)
-        return outcome
 
     def _registration(self, job: Job) -> Registration:
         with self._ledger.database.reading() as connection:
@@ -274,7 +264,7 @@ class Drawer:
             raise LedgerError("the registration of a question is gone; restore the database")
         return found
 
-    def _store(self, claim: Claim, outcome: Release | PcorError) -> None:
+    def _store(self, claim: Claim, outcome: Outcome) -> None:
         for wait in (*AGAIN, None):
             try:
                 self._ledger.store(claim, outcome)

@@ -17,6 +17,8 @@ from pcor.ledger import Ledger
 from pcor.ledger.entries import lock_head
 from pcor.service.checks import Checks
 from pcor.service.drawing import Drawer, Step
+from pcor.service.drawing_process import DrawingProcesses
+from pcor.service.draws import Draws, DrawsHere
 from pcor.service.events import note
 from pcor.service.jobs import Job
 from pcor.service.keys import make_key, read_keys
@@ -104,9 +106,10 @@ class Service:
         if create:
             self.marker.make_secret()
         open_tables(self.ledger.database, self.marker, create=create)
-        self.tables = Tables(settings.data, settings.tables, self.marker)
+        # Where draws are made elsewhere, only an owner's registrations and audits need one here.
+        self.tables = Tables(settings.data, 1 if settings.apart else settings.tables, self.marker)
         self.sources = SourceChecks(settings.data, self.marker)
-        self.drawer = Drawer(settings, self.ledger, self.tables, self.sources, self.now, at_step)
+        self.drawer = Drawer(settings, self.ledger, self._draws(), self.sources, self.now, at_step)
         self.checks = Checks(self.ledger, settings.check, self.now)
         self.readiness = Readiness(self.ledger, settings.readiness)
         self.writers = Writers(settings.writers)
@@ -116,6 +119,14 @@ class Service:
         self.known: Remembered[bool] = Remembered(KNOWN)
         self.requests = Requests()
         self.seen: Remembered[tuple[Job, Mapping[str, Any]]] = Remembered(REMEMBERED)
+
+    def _draws(self) -> Draws:
+        settings = self.settings
+        if not settings.apart:
+            return DrawsHere(self.tables)
+        return DrawingProcesses(
+            settings.data, settings.secret_file, tables=settings.tables, processes=settings.drawers
+        )
 
     def now(self) -> int:
         """Return the time in milliseconds since 1970."""

@@ -40,7 +40,8 @@ class Settings:
         delay: seconds from a question to the first moment at which its answer can be seen.
         tick: answers appear only when the clock, in seconds, is a multiple of this.
         drawers: how many searches a process runs at once.
-        tables: how many tables a process keeps in memory.
+        apart: each of them in a process of its own, so that nobody else waits for it.
+        tables: how many tables each of those processes keeps in memory.
         rate: how many requests a second a key may make, over a while, of one process.
         burst: how many it may make at once.
         sign_in_rate: how often a second a key may sign in to the page, over a while.
@@ -70,6 +71,7 @@ class Settings:
     delay: float = 5.0
     tick: float = 1.0
     drawers: int = 1
+    apart: bool = True
     tables: int = 8
     rate: float = 20.0
     burst: int = 60
