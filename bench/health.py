@@ -24,9 +24,10 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
-from bench.service import Caller, _wait, question
+from bench.service import Caller, question, wait_for_service
 from pcor.service.jobs import Job
 from pcor.service.keys import Key, read_keys
+from pcor.service.listening import listen
 from pcor.service.running import prepare_demo, register_demo, serve
 from pcor.service.service import Service
 from pcor.service.settings import Settings
@@ -55,7 +56,7 @@ def serve_noting(settings: Settings, port: int, notes: Path) -> None:
                 stream.write(f"{time.perf_counter() - begun}\n")
 
     drawing.Drawer._draw = noted  # type: ignore[method-assign]
-    serve(settings, host="127.0.0.1", port=port, workers=1)
+    serve(settings, listen("127.0.0.1", port), workers=1)
 
 
 @contextmanager
@@ -72,7 +73,7 @@ def served(folder: Path, apart: bool) -> Iterator[tuple[Settings, int, str]]:
     command = [sys.executable, "-m", "bench.health", "--serve", str(folder), "--port", str(port)]
     process = subprocess.Popen(command)  # noqa: S603 (our own words)
     try:
-        _wait(port)
+        wait_for_service(port)
         yield settings, port, keys.analyst
     finally:
         process.terminate()
