@@ -504,7 +504,7 @@ def test_a_question_whose_recovery_fails_is_taken_up_again(
     monkeypatch.setattr(drawing.Drawer, "_sweep", lambda _: None)  # no sweep but those below
     with world(str(tmp_path / "books.db"), tmp_path) as place:
         draw, drawer = drawing.Drawer._draw, place.service.drawer
-        lost = iter([SourceChanged("gone")])
+        lost = iter([SourceChanged()])
 
         def once_lost(self: Any, job: Any) -> Any:
             for error in lost:

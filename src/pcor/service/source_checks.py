@@ -16,11 +16,6 @@ from pcor.errors import ParameterError
 from pcor.service.marks import Marker
 from pcor.service.sources import SourceChanged, find_source
 
-CHANGED = (
-    "this dataset's file is not the one that was registered, so nothing is charged or drawn; its "
-    "owner restores the file, or registers the dataset again"
-)
-
 # What of a file's description changes whenever its content does.
 Look = tuple[int, int, int, int, int]
 
@@ -45,7 +40,7 @@ class SourceChecks:
         except (ParameterError, OSError):
             found = ""
         if not hmac.compare_digest(found, mark):
-            raise SourceChanged(CHANGED)
+            raise SourceChanged
 
     def _mark(self, source: str) -> str:
         path = find_source(self._folder, source)

@@ -28,6 +28,12 @@ class SourceChanged(LedgerError):
 
     kind = "source_changed"
 
+    def __init__(self) -> None:
+        super().__init__(
+            "this dataset's file is not the one that was registered, so nothing is charged or "
+            "drawn; its owner restores the file, or registers the dataset again"
+        )
+
 
 def find_source(folder: Path, name: str) -> Path:
     """Return the path of a source inside the data folder, or refuse; nothing else is named."""
@@ -80,8 +86,5 @@ class Tables:
         except (ParameterError, OSError):
             same = False
         if not same:
-            raise SourceChanged(
-                "this dataset's file is not the one that was registered, so nothing is charged or "
-                "drawn; its owner restores the file, or registers the dataset again"
-            )
+            raise SourceChanged
         return Table(read, schema)
