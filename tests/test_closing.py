@@ -218,6 +218,10 @@ def test_a_dataset_that_is_closed_is_as_if_it_were_not(place: World) -> None:
     assert place.ask(call="before").json() == done
     history = place.send(ANALYST, "GET", "/v1/releases").json()["releases"]
     assert [one["id"] for one in history] == [done["id"]]
+    # And so does what it was asked of, which `pcor.Client` reads too; no other version.
+    asked_of = f"/v1/datasets/{DATASET}?version={done['version']}"
+    assert place.send(ANALYST, "GET", asked_of).json()["version"] == done["version"]
+    assert place.send(ANALYST, "GET", f"{asked_of}9").status_code == 404
     # Nobody else notices, and an allotment opens it again, with what was spent.
     assert place.ask(OTHER).status_code == 202
     place.send("owner", "PUT", f"{ALLOTMENT}/{ANALYST}", json={"epsilon": "4"})

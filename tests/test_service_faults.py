@@ -223,6 +223,9 @@ def test_so_many_writers_wait_and_the_next_is_refused_at_once_while_readers_go_o
         ThreadPoolExecutor(3) as pool,
     ):
         done = place.wait(place.ask(call="before").json()["id"])
+        new = place.ask(draw=6).json()["id"]  # its moment has come, and nobody has looked yet
+        until(lambda: place.moment(new) is not None)
+        place.clock.ahead += 60
         writers = place.service.writers
         with held(tmp_path):
             waiting = [pool.submit(place.ask, draw=draw) for draw in (2, 3, 4)]
@@ -230,10 +233,12 @@ def test_so_many_writers_wait_and_the_next_is_refused_at_once_while_readers_go_o
             refused = place.ask(draw=5)
             stored = place.send(ANALYST, "GET", f"/v1/releases/{done['id']}")
             repeated = place.ask(call="before")
+            first_look = place.send(ANALYST, "GET", f"/v1/releases/{new}")
             assert not any(one.done() for one in waiting)
         assert (refused.status_code, refused.json()["kind"]) == (503, "busy")
         assert refused.headers["retry-after"] == "1"
         assert stored.json() == repeated.json() == done
+        assert first_look.json()["state"] == "done"
         assert [one.result(DEADLINE).status_code for one in waiting] == [202] * 3
         until(lambda: writers.inside == 0)
         assert place.ask(draw=5).status_code == 202

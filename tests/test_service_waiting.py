@@ -11,11 +11,12 @@ import pytest
 from sqlalchemy import event
 
 from pcor.client import Client, ServiceError
-from pcor.errors import QuestionClosed
+from pcor.errors import QuestionClosed, SchemaError
 from pcor.ledger import Claim
 from pcor.ledger.leases import forget_lease
 from pcor.service.drawing import Drawer
 from pcor.service.jobs import Job
+from pcor.service.registry import Registration
 from tests.page_person import Person
 from tests.service_world import ANALYST, DATASET, SOURCE, StoppedClock, World, world
 from tests.waiting import DEADLINE, until
@@ -99,6 +100,23 @@ def test_a_question_whose_file_is_gone_is_answered_when_the_file_is_back(
     assert (kinds.count("charge"), kinds.count("answer")) == (1, 1)
 
 
+def test_a_question_whose_registration_is_gone_keeps_no_other_from_its_answer(
+    replaced: Replaced,
+) -> None:
+    first, second = replaced.left(), replaced.left(draw=2)
+    found = replaced.drawer._registration
+
+    def lost(job: Job) -> Registration:
+        if job.id == first:
+            raise SchemaError("the rules of today refuse it")
+        return found(job)
+
+    replaced.drawer._registration = lost  # type: ignore[method-assign]
+    assert replaced.drawer.sweep() == 1
+    until(lambda: replaced.place.moment(second) is not None)
+    assert replaced.place.moment(first) is None
+
+
 def test_a_question_whose_file_is_replaced_is_written_to_once_however_long_it_waits(
     replaced: Replaced,
 ) -> None:
@@ -145,7 +163,7 @@ def test_that_a_file_was_replaced_is_said_at_a_moment_and_not_before(replaced: R
     assert replaced.look(name)["detail"] is None
     replaced.clock.now = 1_000_003.0
     assert replaced.look(name)["state"] == "waiting"
-    assert "its owner restores the file" in replaced.look(name)["detail"]
+    assert "the dataset's owner restores the file" in replaced.look(name)["detail"]
     (listed,) = replaced.place.send(ANALYST, "GET", "/v1/releases").json()["releases"]
     assert listed["state"] == "waiting"
 
@@ -240,7 +258,7 @@ def test_the_page_says_what_a_question_waits_for_and_lets_its_owner_close_it(
     assert analyst.post(f"/releases/{name}/close").status_code == 403
     assert "Close this question" in owner.get(f"/releases/{name}").text
     assert owner.post(f"/releases/{name}/close").headers["location"] == f"/releases/{name}"
-    assert "Closed by its owner" in analyst.get(f"/releases/{name}").text
+    assert "Closed by the dataset's owner" in analyst.get(f"/releases/{name}").text
 
 
 def test_a_client_does_not_wait_for_a_file_that_was_replaced(

@@ -20,7 +20,15 @@ from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from pcor.certificate import Release
-from pcor.errors import Amount, BudgetExceeded, NoValidContext, ParameterError, PcorError, plain
+from pcor.errors import (
+    Amount,
+    BudgetExceeded,
+    NoValidContext,
+    ParameterError,
+    PcorError,
+    QuestionClosed,
+    plain,
+)
 from pcor.planning import Plan, plan
 from pcor.schema import Schema
 
@@ -160,8 +168,8 @@ class Client:
     def _answer(self, found: Mapping[str, Any], until: float) -> Release:
         error = found["error"]
         if error is not None:
-            kind = NoValidContext if error["kind"] == NoValidContext.kind else PcorError
-            raise kind(error["detail"])
+            kinds = {kind.kind: kind for kind in (NoValidContext, QuestionClosed)}
+            raise kinds.get(error["kind"], PcorError)(error["detail"])
         settled = self._plan(found["dataset"], found["version"], found["epsilon"], until)
         return Release.from_dict(found["release"], settled)
 

@@ -74,7 +74,7 @@ def serve(
         typer.Option(
             "--connections",
             min=1,
-            help="Connections at once in each process; by default what ulimit -n allows, to 1,000.",
+            help="Connections at once in each process; by default 1,000, or what ulimit -n allows.",
         ),
     ] = None,
     writers: Annotated[
@@ -85,7 +85,7 @@ def serve(
         list[str] | None,
         typer.Option(
             "--proxy",
-            help="A proxy in front, by address or network: its X-Forwarded-For is believed.",
+            help="Address or network of a proxy whose X-Forwarded-For is trusted; once for each.",
         ),
     ] = None,
     open_questions: Annotated[

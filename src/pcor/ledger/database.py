@@ -272,7 +272,7 @@ def _reason(error: SQLAlchemyError) -> str:
     if "not a database" in said or "malformed" in said:
         return NO_LEDGER
     if "readonly" in said or state in ("42501", "25006"):
-        return "the ledger is read-only: its file, its disk, or to this user"
+        return "the ledger is read-only; check its file, its disk, and what this user may write"
     if "unable to open" in said:
         return "the ledger's file cannot be opened"
     return f"the ledger's database cannot be reached or does not answer ({type(error).__name__})"

@@ -32,6 +32,7 @@ from pcor.service.jobs import (
     count_open,
     find_call,
     find_job,
+    has_charged,
     keep_visible,
     new_job,
     read_charged,
@@ -43,10 +44,12 @@ from pcor.service.registry import Registration, find_registration, read_registra
 from pcor.service.service import Service
 from pcor.service.tick import next_moment
 
+# Seconds that who only looks waits for those who write.
+BRIEFLY = 0.1
 # Said of a question whose file was replaced after its charge.
 WAITING = (
-    "the file that this question was asked of is not there any more, or is another one; the "
-    "question stays charged, and is answered when its owner restores the file, unless they close it"
+    "the file behind this question is missing or was replaced; the question stays charged, and is "
+    "answered once the dataset's owner restores the file, unless the owner closes it"
 )
 
 
@@ -97,6 +100,18 @@ def open_dataset(connection: Connection, key: Key, name: str) -> Registration:
     # A name that no dataset can have may be one that a database refuses to look for.
     found = find_registration(connection, name) if name.isprintable() else None
     if found is None or not _is_open(connection, key, name):
+        raise unknown("dataset")
+    return found
+
+
+def open_version(connection: Connection, key: Key, name: str, version: int) -> Registration:
+    """Return a version of a dataset that is open to a key, or that it has paid to ask of.
+
+    Who reads an answer that they paid for needs what it was asked of, whatever was closed since.
+    """
+    found = find_registration(connection, name, version) if name.isprintable() else None
+    may = _is_open(connection, key, name) or has_charged(connection, key.payer, name, version)
+    if found is None or not may:
         raise unknown("dataset")
     return found
 
@@ -216,8 +231,8 @@ def _admit(service: Service, request: Request, connection: Connection) -> None:
         raise Problem(
             429,
             "too_many_open",
-            f"{most} questions of yours wait for their answers, and no more may wait; ask again "
-            "when one of them is answered. Nothing was charged",
+            f"you have {most} unanswered questions, and no more are allowed; ask again when one of "
+            "them is answered. Nothing was charged",
             headers={"Retry-After": str(math.ceil(service.settings.delay))},
         )
 
@@ -294,12 +309,14 @@ def _keep_visible(service: Service, *jobs: Job) -> None:
     """Before it is told that answers may be seen, write that down: they stay so.
 
     All whose moment has come are written at once, so this is one write for each moment, not for
-    each answer, and none for who looks again. A database that cannot write now hides no answer.
+    each answer, and none for who looks again. A database that is busy or cannot write now hides no
+    answer, and keeps nobody waiting for one.
     """
     now = service.now()
     if all(job.visible or not job.is_shown(now) for job in jobs):
         return
-    with suppress(LedgerError), service.ledger.database.writing() as connection:
+    writing = service.ledger.database.writing(patience=BRIEFLY)
+    with suppress(LedgerError, Problem), writing as connection:
         lock_head(connection)
         keep_visible(connection, now)
 
@@ -308,9 +325,10 @@ def seen(service: Service, job: Job, answer: Mapping[str, Any] | None) -> dict[s
     """Return a job and its answer as they are sent."""
     said = job.to_public(service.now())
     if answer is None:
+        state = state_of(service, job)
         return said | {
-            "state": state_of(service, job),
-            "detail": WAITING if state_of(service, job) == "waiting" else None,
+            "state": state,
+            "detail": WAITING if state == "waiting" else None,
             "release": None,
             "error": None,
             "retry_after": seconds_to_look(service, job),

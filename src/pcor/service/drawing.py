@@ -173,10 +173,10 @@ class Drawer:
 
     def _has_source(self, job: Job) -> bool:
         """Whether the file of a question is the registered one; if not, put the question off."""
-        registration = self._registration(job)
         try:
+            registration = self._registration(job)
             self._sources.check(registration.source, registration.mark)
-        except LedgerError as error:
+        except PcorError as error:  # of this question alone: the sweep goes on with the others
             self._wait_for_source(job, error)
             return False
         return True

@@ -252,6 +252,15 @@ def is_charged(connection: Connection, job: Job) -> bool:
     return connection.execute(_charged().where(tables.jobs.c.id == job.id)).first() is not None
 
 
+def has_charged(connection: Connection, analyst: str, dataset: str, version: int) -> bool:
+    """Whether an analyst has paid for a question about a version of a dataset."""
+    columns = tables.jobs.c
+    chosen = _charged().where(
+        columns.analyst == analyst, columns.dataset == dataset, columns.version == version
+    )
+    return connection.execute(chosen.limit(1)).first() is not None
+
+
 def _charged() -> Select[Any]:
     return select(tables.jobs).join(books.requests, _same())
 

@@ -13,7 +13,6 @@ from fastapi import APIRouter, Query, Request
 from pcor.service import asking, owning
 from pcor.service.models import AllotmentBody, AnalystName, BudgetBody, DatasetBody, DatasetName
 from pcor.service.problems import COMMON, unknown
-from pcor.service.registry import find_registration
 from pcor.service.roles import Anybody, Asker, Owner
 from pcor.service.service import of
 
@@ -36,11 +35,11 @@ def get_dataset(
 ) -> dict[str, Any]:
     """Return a dataset as it is registered: the newest version, or a given one."""
     with of(request).ledger.database.reading() as connection:
-        found = asking.open_dataset(connection, key, name)
-        older = found if version is None else find_registration(connection, name, version)
-    if older is None:
-        raise unknown("dataset")
-    return older.to_owner() if key.role == "owner" else older.to_public()
+        if version is None:
+            found = asking.open_dataset(connection, key, name)
+        else:
+            found = asking.open_version(connection, key, name, version)
+    return found.to_owner() if key.role == "owner" else found.to_public()
 
 
 @router.put("/{name}")

@@ -121,7 +121,7 @@ _TITLES = {
     "form_token": "This form has expired",
     "other_site": "Not sent from here",
     "too_many_requests": "Too many requests",
-    "too_many_open": "Too many questions wait",
+    "too_many_open": "Too many unanswered questions",
     "internal": "Something of ours failed",
 }
 
