@@ -50,6 +50,7 @@ from pathlib import Path
 from typing import Any
 
 import pcor
+from tests.quick_pcor import zygote
 
 ROOT = Path(__file__).parent.parent
 FENCE = re.compile(
@@ -263,9 +264,9 @@ class Shell:
     servers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        programs = str(Path(sys.executable).parent)
+        programs = (zygote().folder, Path(sys.executable).parent, os.environ.get("PATH", ""))
         self.variables = os.environ | {
-            "PATH": programs + os.pathsep + os.environ.get("PATH", ""),
+            "PATH": os.pathsep.join(map(str, programs)),
             "COLUMNS": "200",
             "no_proxy": "127.0.0.1,localhost",
             "LC_ALL": "C.UTF-8",
