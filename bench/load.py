@@ -90,7 +90,7 @@ def serving(url: str, folder: Path) -> Iterator[Place]:
     command += ["--data", str(folder / "tables"), "--port", str(port), "--workers", "2"]
     command += ["--rate", "10000", "--delay", "1", "--tick", "0.5"]
     process = subprocess.Popen(  # noqa: S603 (our own words)
-        command, env=os.environ | {"NUMBA_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL
+        command, stderr=subprocess.DEVNULL
     )
     try:
         wait_for_service(port)

@@ -130,7 +130,7 @@ def measure(count: int, seconds: float, clients: int, drawers: int) -> dict[str,
         command += ["--rate", "10000", "--delay", "1", "--tick", "0.5", "--drawers", str(drawers)]
         command += ["--open-questions", "1000"]
         process = subprocess.Popen(  # noqa: S603 (our own words)
-            command, env=os.environ | {"NUMBA_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL
+            command, stderr=subprocess.DEVNULL
         )
         try:
             wait_for_service(port)

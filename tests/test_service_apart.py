@@ -18,6 +18,7 @@ import pytest
 
 import pcor
 from pcor.errors import NoValidContext, SourceError
+from pcor.service import drawing_process
 from pcor.service.drawing_process import NICENESS, DrawFailed, DrawingProcesses
 from pcor.service.draws import Draw
 from pcor.service.marks import Marker
@@ -134,6 +135,53 @@ def test_a_drawing_process_is_the_last_to_get_the_processors(apart: Apart) -> No
     apart.draws.draw(apart.question)  # it has started
     here, there = (os.getpriority(os.PRIO_PROCESS, one) for one in (0, apart.process))
     assert there == min(here + NICENESS, 19)
+    ours, theirs = (os.sched_getaffinity(one) for one in (0, apart.process))
+    assert theirs < ours or len(ours) == 1  # one is left to the processes that answer
+
+
+def test_an_answer_that_could_not_be_read_is_not_taken_for_that_of_the_next_question(
+    apart: Apart, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = apart.draws._all[0]
+    connection = child.start()
+
+    class NoMemory:
+        send = connection.send
+
+        def recv(self) -> None:
+            raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(child, "start", NoMemory)
+        with pytest.raises(MemoryError):
+            apart.draws.draw(apart.question)
+    none = apart.draws.draw(replace(apart.question, record=ORDINARY))
+    assert isinstance(none, NoValidContext)
+
+
+def test_an_answer_to_another_question_is_no_answer(apart: Apart) -> None:
+    child = apart.draws._all[0]
+    child.start().send((child._asked, apart.question))  # what comes of it is left unread
+    with pytest.raises(SourceError, match="there is no answer"):
+        apart.draws.draw(replace(apart.question, record=ORDINARY))
+
+
+def test_a_question_that_cannot_be_read_ends_the_process_rather_than_wait_for_ever(
+    apart: Apart,
+) -> None:
+    connection = apart.draws._all[0].start()
+    connection.send_bytes(b"no pickle")
+    with pytest.raises(SourceError, match="there is no answer"):
+        apart.draws.draw(apart.question)
+
+
+def test_a_draw_without_memory_is_no_answer(apart: Apart, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_memory(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(drawing_process, "make_draw", no_memory)
+    what, found = drawing_process._made(apart.draws, apart.question)  # type: ignore[arg-type]
+    assert (what, type(found)) == ("no source", SourceError)
 
 
 def test_a_drawing_process_outlives_the_signals_of_its_group(apart: Apart) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -32,8 +31,6 @@ from pcor.service.turns import Turns
 
 log = logging.getLogger("pcor.service")
 
-# How often a search that failed for a reason of ours is tried again by one process.
-MOST_TRIES = 3
 # How many unanswered questions one sweep takes up.
 SWEPT = 1000
 # Seconds between tries to store an answer that is drawn, while the database is away.
@@ -88,7 +85,6 @@ class Drawer:
         self._taken: set[str] = set()
         self._stored: set[str] = set()
         self._noted: set[str] = set()
-        self._tries: Counter[str] = Counter()
         self._put_off = PutOff()
         self._stopping = threading.Event()
         # Daemons: a search that outlasts all patience must not keep a process from ending.
@@ -140,7 +136,7 @@ class Drawer:
         """Take up what nobody is answering; return how much that was."""
         with self._ledger.database.reading() as connection:
             left = list(read_open(connection, limit=SWEPT))
-        return sum(self._recover(job) for job in left)
+        return sum(self._is_recovered(job) for job in left)
 
     def _sweep(self) -> None:
         while not self._stopping.is_set():
@@ -152,8 +148,17 @@ class Drawer:
                 log.error("the sweep failed with a %s", type(error).__name__)
             self._stopping.wait(self._settings.sweep)
 
+    def _is_recovered(self, job: Job) -> bool:
+        """Take up a question; one that cannot be is put off, and keeps no other waiting."""
+        try:
+            return self._recover(job)
+        except PcorError as error:
+            wait = self._put_off.put_off(job.id, self._clock())
+            log.warning("release %s was put off for %d s: %s", job.id, wait, error.kind)
+            return False
+
     def _recover(self, job: Job) -> bool:
-        if job.id in self._taken or self._tries[job.id] >= MOST_TRIES or self._stopping.is_set():
+        if job.id in self._taken or self._stopping.is_set():
             return False
         if self._put_off.is_put_off(job.id, self._clock()):
             return False
@@ -239,9 +244,9 @@ class Drawer:
             log.warning("release %s was put off: %s", job.id, error.kind)
         except Exception as error:
             # The error's own words and its traceback can hold private rows.
-            self._tries[job.id] += 1
-            name = error.name if isinstance(error, DrawFailed) else type(error).__name__
-            log.error("release %s failed with a %s", job.id, name)
+            wait = self._put_off.put_off(job.id, self._clock())
+            name = str(error) if isinstance(error, DrawFailed) else type(error).__name__
+            log.error("release %s failed with a %s, and is put off for %d s", job.id, name, wait)
         finally:
             self._taken.discard(job.id)
 

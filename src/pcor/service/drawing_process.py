@@ -3,7 +3,8 @@
 Private: the tables, which these processes keep, and their time. In one process a search and the
 routes take turns at the interpreter, and then the length of a search can be read off the time that
 any request takes, `/v1/health` without a key among them. What is left is what the machine's
-processors tell (docs/explanation/attack-model.md); these processes are the last to get them.
+processors tell (docs/explanation/attack-model.md): these processes leave one of them to whoever
+answers, and are the last to get the others.
 
 A drawing process writes nothing anywhere but into the socket to its parent, and ends when that is
 closed, so also when its parent was killed. One that has died is started again for the next draw;
@@ -27,6 +28,7 @@ from typing import Any
 from pcor.errors import LedgerError, SourceError
 from pcor.service.draws import Draw, Outcome, make_draw
 from pcor.service.marks import Marker
+from pcor.service.settings import ENVIRONMENT
 from pcor.service.sources import Tables
 
 # How much less than others these processes ask of the processors.
@@ -37,15 +39,7 @@ PROGRAM = ("-P", "-c", "from pcor.service.drawing_process import main; main()")
 
 
 class DrawFailed(Exception):
-    """A draw failed for a reason of ours.
-
-    Args:
-        name: of the failure's type. Its words stay where they were: they can hold rows.
-    """
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
+    """A draw failed for a reason of ours; only the type is named, as the words can hold rows."""
 
 
 class DrawingProcesses:
@@ -95,6 +89,7 @@ class _Child:
         self._given = given
         self._lock = threading.Lock()
         self._closed = False
+        self._asked = 0
         self._running: tuple[subprocess.Popen[bytes], Connection] | None = None
 
     def start(self) -> Connection:
@@ -107,16 +102,26 @@ class _Child:
             return self._running[1]
 
     def draw(self, asked: Draw) -> Outcome:
-        """Send a question and wait for what came of it."""
+        """Send a question and wait for what came of it.
+
+        Whatever goes wrong on the way ends the process: what it still has to say would be taken for
+        the answer of the next question. For the same reason each has a number.
+        """
+        self._asked += 1
         try:
             connection = self.start()
-            connection.send(asked)
-            what, found = connection.recv()
+            connection.send((self._asked, asked))
+            number, what, found = connection.recv()
+            if number != self._asked:
+                raise EOFError
         except (EOFError, OSError):
             self._end()
             raise SourceError(
                 "the process that was drawing has ended; there is no answer"
             ) from None
+        except BaseException:
+            self._end()
+            raise
         if what == "failed":
             raise DrawFailed(str(found))
         if what == "no source":
@@ -153,6 +158,8 @@ def _start(given: tuple[Path, Path, int]) -> tuple[subprocess.Popen[bytes], Conn
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            # The settings name the database, and may hold its password.
+            env={name: said for name, said in os.environ.items() if name != ENVIRONMENT},
         )
     connection = Connection(ours.detach())
     with suppress(OSError):  # it has died already; who asks will see
@@ -169,13 +176,22 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     os.nice(NICENESS)
+    _leave_a_processor()
     connection = Connection(int(sys.argv[1]))
     questions: SimpleQueue[Any] = SimpleQueue()
     threading.Thread(target=_listen, args=(connection, questions), daemon=True).start()
     folder, secret, most = questions.get()
     tables = Tables(folder, most, Marker(secret))
     while True:
-        _reply(connection, _made(tables, questions.get()))
+        number, asked = questions.get()
+        _reply(connection, number, *_made(tables, asked))
+
+
+def _leave_a_processor() -> None:
+    """Use all processors but one, which is left to the processes that answer."""
+    if hasattr(os, "sched_setaffinity"):
+        first, *others = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, others or [first])
 
 
 def _listen(connection: Connection, questions: SimpleQueue[Any]) -> None:
@@ -183,7 +199,7 @@ def _listen(connection: Connection, questions: SimpleQueue[Any]) -> None:
     try:
         while True:
             questions.put(connection.recv())
-    except (EOFError, OSError):
+    finally:  # also where it cannot be read: nobody would ever be answered
         os._exit(0)
 
 
@@ -192,14 +208,16 @@ def _made(tables: Tables, asked: Draw) -> tuple[str, Outcome | str]:
         return "outcome", make_draw(tables, asked)
     except (SourceError, LedgerError) as error:
         return "no source", error
+    except MemoryError:
+        return "no source", SourceError("there is not enough memory for this draw")
     except Exception as error:
         return "failed", type(error).__name__
 
 
-def _reply(connection: Connection, found: tuple[str, Outcome | str]) -> None:
+def _reply(connection: Connection, number: int, what: str, found: Outcome | str) -> None:
     try:
-        connection.send(found)
+        connection.send((number, what, found))
     except OSError:
         os._exit(0)
     except Exception as error:  # it cannot be sent; nothing of it was
-        connection.send(("failed", type(error).__name__))
+        connection.send((number, "failed", type(error).__name__))
