@@ -525,8 +525,8 @@ def test_a_question_whose_recovery_fails_is_taken_up_again(
         drawer._put_off.forget(name)  # as after its wait
         with monkeypatch.context() as patched:
             patched.setattr(drawing, "note", full)
-            with pytest.raises(LedgerError):
-                drawer.sweep()
+            assert drawer.sweep() == 0
+        drawer._put_off.forget(name)
         assert drawer.sweep() == 1
         assert place.wait(name)["release"] is not None
 

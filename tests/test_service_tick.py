@@ -248,7 +248,7 @@ def test_an_answer_is_given_though_it_cannot_be_written_down_that_it_was(
         stored(place.service, 1)
         clock.now += 3
 
-        def full() -> None:
+        def full(**_: Any) -> None:
             raise LedgerError("the ledger's disk is full")
 
         monkeypatch.setattr(place.service.ledger.database, "writing", full)

@@ -315,8 +315,8 @@ def _keep_visible(service: Service, *jobs: Job) -> None:
     now = service.now()
     if all(job.visible or not job.is_shown(now) for job in jobs):
         return
-    writing = service.ledger.database.writing(patience=BRIEFLY)
-    with suppress(LedgerError, Problem), writing as connection:
+    database = service.ledger.database
+    with suppress(LedgerError, Problem), database.writing(patience=BRIEFLY) as connection:
         lock_head(connection)
         keep_visible(connection, now)
 
