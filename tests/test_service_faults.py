@@ -30,6 +30,7 @@ from pcor.audit import exact_distribution
 from pcor.client import ServiceError
 from pcor.errors import BudgetExceeded, LedgerError, SourceError
 from pcor.ledger import Ledger
+from pcor.ledger.database import PATIENCE
 from pcor.release import release
 from pcor.service.service import Service
 from pcor.service.settings import Settings
@@ -287,6 +288,22 @@ def test_what_the_service_does_by_itself_is_not_refused_for_those_who_ask(tmp_pa
         assert place.wait(place.ask().json()["id"])["release"] is not None
 
 
+def test_what_the_service_does_by_itself_waits_longer_than_a_request(tmp_path: Path) -> None:
+    with world(str(tmp_path / "books.db"), tmp_path, sweep=1000, lock_patience=7) as place:
+        own = place.service.drawer._drawers
+        waits: dict[bool, set[str]] = {True: set(), False: set()}
+
+        def keep(_: Any, __: Any, statement: str, *___: Any) -> None:
+            if statement.startswith("PRAGMA busy_timeout"):
+                waits[threading.current_thread() in own].add(statement)
+
+        event.listen(place.service.ledger.database.engine, "before_cursor_execute", keep)
+        name = place.ask().json()["id"]
+        until(lambda: place.moment(name) is not None)
+    assert waits[False] == {"PRAGMA busy_timeout = 7000"}
+    assert waits[True] == {f"PRAGMA busy_timeout = {PATIENCE * 1000}"}
+
+
 @pytest.mark.parametrize("writers", [0, 25])
 def test_threads_are_left_for_those_who_read(writers: int, tmp_path: Path) -> None:
     with pytest.raises(pcor.PcorError, match="writers must be at"):
@@ -397,6 +414,16 @@ def test_however_often_readiness_is_asked_the_database_is_written_to_once(tmp_pa
             answers = list(pool.map(lambda _: place.api.get("/v1/readiness"), range(20)))
         assert {one.status_code for one in answers} == {200}
         assert len(writes) == 1
+
+
+def test_readiness_takes_no_place_of_those_who_ask_and_needs_none(tmp_path: Path) -> None:
+    url = str(tmp_path / "books.db")
+    with (
+        world(url, tmp_path, sweep=1000, writers=1) as place,
+        place.service.writers.admitted(),
+    ):
+        assert place.ask().status_code == 503
+        assert place.api.get("/v1/readiness").json() == {"status": "ready"}
 
 
 def test_a_database_that_others_write_to_for_long_is_not_ready(

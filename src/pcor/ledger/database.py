@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +41,25 @@ NO_LEDGER = (
     "the ledger's file is not a ledger (name another), or is damaged (restore it from a copy)"
 )
 
-# Lets in whoever is about to write, or refuses. A service sets it for each request, because those
-# who wait hold a thread each. What it does by itself, such as storing answers, always waits.
-admission: ContextVar[Callable[[], AbstractContextManager[None]]] = ContextVar(
-    "pcor_admission", default=nullcontext
-)
+
+@dataclass(frozen=True)
+class Admission:
+    """On which terms somebody may write.
+
+    Attributes:
+        enter: lets in whoever is about to write, or refuses.
+        patience: seconds to wait for other writers; by default the database's own.
+    """
+
+    enter: Callable[[], AbstractContextManager[None]] = nullcontext
+    patience: float | None = None
+
+
+ALWAYS = Admission()
+
+# A service sets it for each request, because those who wait hold a thread each. What it does by
+# itself, such as storing answers, is always let in, and has the database's own patience.
+admission: ContextVar[Admission] = ContextVar("pcor_admission", default=ALWAYS)
 
 AGAIN = (
     "Nothing was released. What was charged stays charged: the same request again, with the same "
@@ -83,11 +98,13 @@ class Database:
         """Give a connection that writes; all of it is kept, or none.
 
         Args:
-            patience: seconds to wait for other writers; by default the database's own.
+            patience: seconds to wait for other writers; by default what the admission says.
         """
-        wait = self.patience if patience is None else patience
+        terms = admission.get()
+        said = (patience, terms.patience, self.patience)
+        wait = next(seconds for seconds in said if seconds is not None)
         writer = self._mine(self._writer).execution_options(pcor_patience=wait)
-        with admission.get()(), _in_our_words(), writer.begin() as connection:
+        with terms.enter(), _in_our_words(), writer.begin() as connection:
             if not self.is_file:
                 # A server may be set up to answer before it has written, or to wait for ever.
                 connection.execute(text("SET LOCAL synchronous_commit = on"))

@@ -14,6 +14,7 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
+from pcor.ledger.database import Admission
 from pcor.service import (
     page,
     problems,
@@ -73,7 +74,7 @@ def create_app(given: Settings | Service) -> FastAPI:
         Gate,
         largest=service.settings.largest_body,
         count=service.requests.count,
-        admit=service.writers.admitted,
+        terms=Admission(service.writers.admitted, service.settings.lock_patience),
     )
     return app
 

@@ -12,12 +12,12 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pcor.ledger.database import admission
+from pcor.ledger.database import Admission, admission
 from pcor.service.problems import Problem, internal
 
 # Callers that are remembered; the one who was quiet longest is forgotten first.
@@ -119,7 +119,7 @@ class Gate:
         app: what comes behind.
         largest: bytes in a body.
         count: is told the method and the status of every answer.
-        admit: lets in whoever is about to write to the database, or refuses.
+        terms: on which requests may write to the database.
     """
 
     def __init__(
@@ -127,16 +127,16 @@ class Gate:
         app: ASGIApp,
         largest: int,
         count: Callable[[str, int], None],
-        admit: Callable[[], AbstractContextManager[None]],
+        terms: Admission,
     ) -> None:
-        self._app, self._largest, self._count, self._admit = app, largest, count, admit
+        self._app, self._largest, self._count, self._terms = app, largest, count, terms
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        admission.set(self._admit)  # for this request alone: each has a context of its own
+        admission.set(self._terms)  # for this request alone: each has a context of its own
         headers = {name.lower(): value for name, value in scope["headers"]}
         send = _with_safe_headers(send, of_api=scope["path"].startswith("/v1"))
         started = False

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 
 from anyio import CapacityLimiter, to_thread
 from sqlalchemy import update
 
 from pcor.errors import LedgerError
 from pcor.ledger import Ledger
+from pcor.ledger.database import ALWAYS, admission
 from pcor.service import tables
 
 # Seconds that the write waits for others; less than what whoever looks after a container waits.
@@ -29,13 +29,10 @@ class Readiness:
     Args:
         ledger: the books.
         every: seconds for which an answer is good.
-        clock: seconds.
     """
 
-    def __init__(
-        self, ledger: Ledger, every: float, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._ledger, self._every, self._clock = ledger, every, clock
+    def __init__(self, ledger: Ledger, every: float) -> None:
+        self._ledger, self._every = ledger, every
         self._asking = asyncio.Lock()
         self._until = 0.0
         self._refusal = ""
@@ -47,13 +44,16 @@ class Readiness:
         are for those who ask for releases.
         """
         async with self._asking:
-            if self._clock() >= self._until:
+            if time.monotonic() >= self._until:
                 self._refusal = await to_thread.run_sync(self._write, limiter=CapacityLimiter(1))
-                self._until = self._clock() + self._every
+                self._until = time.monotonic() + self._every
         if self._refusal:
             raise LedgerError(self._refusal)
 
     def _write(self) -> str:
+        # Anybody may ask, so no place is taken from those who ask for releases. This thread has a
+        # copy of the request's context: the request itself is admitted as before.
+        admission.set(ALWAYS)
         head = tables.event_head
         unchanged = update(head).where(head.c.id == 1).values(events=head.c.events)
         try:

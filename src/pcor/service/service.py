@@ -99,9 +99,7 @@ class Service:
         self.settings = settings
         self._clock = clock
         self.at_step = at_step
-        self.ledger = Ledger(
-            settings.database, create=create, clock=clock, patience=settings.lock_patience
-        )
+        self.ledger = Ledger(settings.database, create=create, clock=clock)
         self.marker = Marker(settings.secret_file)
         if create:
             self.marker.make_secret()

@@ -59,7 +59,8 @@ class Settings:
         body_deadline: seconds from there to the end of its body; a client that does not go on
             reading an answer has as many.
         writers: how many requests of a process may write, or wait to, at once.
-        lock_patience: seconds that each of them waits for the others.
+        lock_patience: seconds that each of them waits for the others; what the service does by
+            itself, such as storing an answer, waits a minute.
         readiness: seconds for which a process that tried to write to the database says the same.
         secure_cookies: send session cookies over HTTPS only.
         secret: the file with the secret by which registered files are known again; by default
