@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import delete, insert, text
 
 import pcor
-from pcor.errors import BudgetExceeded, NoAllotment, ParameterError
+from pcor.errors import BudgetExceeded, LedgerError, NoAllotment, ParameterError
 from pcor.ledger import Entry, Ledger
+from pcor.ledger.accounts import Account
 from pcor.ledger.entries import entry_in_words
 from pcor.ledger.request import canonical
+from pcor.ledger.tables import accounts
 from pcor.ledger.verifying import Totals
 from tests import ledger_clients
 from tests.ledger_clients import SETTINGS, request
@@ -132,6 +134,24 @@ def test_an_old_ledger_is_brought_up_to_date_with_all_its_accounts_open(
     release(newer)
     assert newer.verify().ok
     newer.close()
+
+
+def write_as_before(ledger: Ledger) -> None:
+    row = Account(PEOPLE, "ana", Fraction(1)).to_row()
+    row.pop("closed")
+    with ledger.database.writing() as connection:
+        connection.execute(delete(accounts).where(accounts.c.analyst == "ana"))
+        connection.execute(insert(accounts).values(row))
+
+
+def test_a_process_of_before_cannot_write_an_account_that_it_does_not_know_can_be_closed(
+    ledger: Ledger,
+) -> None:
+    ledger.close_allotment(PEOPLE, "ana")
+    with pytest.raises(LedgerError, match="IntegrityError"):
+        write_as_before(ledger)
+    assert ledger.status(PEOPLE).allotments[0].closed
+    assert ledger.verify().ok
 
 
 def follow(*happened: tuple[str, str, dict[str, Any]]) -> None:

@@ -59,7 +59,7 @@ accounts = Table(
     Column("spent_ocdp", Text, nullable=False),
     Column("spent_dp", Text, nullable=False),
     Column("spent_delta", Text, nullable=False),
-    Column("closed", Integer, nullable=False, server_default="0"),
+    Column("closed", Integer, nullable=False),
 )
 
 requests = Table(

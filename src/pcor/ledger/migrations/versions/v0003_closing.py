@@ -13,3 +13,7 @@ def upgrade() -> None:
     """Say of every account that it is open."""
     closed = sa.Column("closed", sa.Integer, nullable=False, server_default="0")
     op.add_column("pcor_accounts", closed)
+    # Without a default from now on: a process of before, which does not know the column, would open
+    # a closed account again whenever it charges. This way the database refuses what it writes.
+    with op.batch_alter_table("pcor_accounts") as accounts:
+        accounts.alter_column("closed", server_default=None)
