@@ -25,6 +25,7 @@ from pcor.service.service import GUESSES, Service
 from pcor.service.sessions import COOKIE
 from pcor.service.sources import find_source
 from pcor.service.tries import address_of
+from tests.page_person import Person
 from tests.service_world import (
     ANALYST,
     DATASET,
@@ -374,6 +375,15 @@ def test_who_guesses_locks_out_nobody_who_works_at_the_same_address(tmp_path: Pa
         assert place.send("owner", "DELETE", f"/v1/keys/{name}").status_code == 200
         assert place.send(ANALYST, "GET", "/v1/me").status_code == 401
         assert place.service.known.get(digest(place.keys[ANALYST])) is None
+
+
+def test_who_guesses_locks_out_no_session_that_was_just_opened(tmp_path: Path) -> None:
+    with world(str(tmp_path / "books.db"), tmp_path) as place:
+        place.service.guesses = Rates(*GUESSES, clock=lambda: 0.0)
+        signed_in = Person(place, ANALYST)
+        while wrong(place, 1).status_code != 429:
+            pass
+        assert signed_in.get("/releases").status_code == 200
 
 
 def test_a_good_key_signs_in_so_often_and_no_oftener(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def sign_in(request: Request, response: Response, token: str) -> Key:
                 hash=digest(cookie), key=key.id, expires=now + HOURS * 3_600_000
             )
         )
+    tries.remember(request, cookie)  # whoever guesses from the same address must not end it
     response.set_cookie(
         COOKIE,
         cookie,

@@ -3,7 +3,8 @@
 Public: everything here; a secret that was good is remembered by its hash alone. Wrong tries are
 counted for each address. An address that has none left is refused without a look at the database,
 except for a secret that was good a while ago: so who guesses behind the same proxy locks out nobody
-who works.
+who works. Both are of one process: a secret that was good at one of several workers is new to the
+others.
 """
 
 from __future__ import annotations
@@ -39,8 +40,13 @@ def look_up(request: Request, secret: str, find: Callable[[], Found | None]) -> 
         service.known.forget(name)
         wrong(request)
     else:
-        service.known.put(name, True)
+        remember(request, secret)
     return found
+
+
+def remember(request: Request, secret: str) -> None:
+    """Remember a secret as good, in this process: it is looked up whatever others try."""
+    of(request).known.put(digest(secret), True)
 
 
 def wrong(request: Request) -> None:
