@@ -141,10 +141,10 @@ class Dying(Ledger):
             die()
         return claim
 
-    def store(self, claim: Claim, outcome: pcor.Release | pcor.PcorError) -> Mapping[str, Any]:
+    def store(self, *given: Any, **options: Any) -> Mapping[str, Any]:
         if self.step == "after draw":
             die()
-        stored = super().store(claim, outcome)
+        stored = super().store(*given, **options)
         if self.step == "after store":
             die()
         return stored

@@ -18,9 +18,8 @@ from typing import Any
 import pytest
 from sqlalchemy import event, text
 
-import pcor
 from pcor.errors import BudgetExceeded, LedgerError
-from pcor.ledger import Claim, Ledger
+from pcor.ledger import Ledger
 from tests.ledger_clients import (
     DATASET,
     EACH,
@@ -283,11 +282,11 @@ def test_a_full_disk_refuses_a_charge_and_loses_nothing(ledger: Ledger, trace: P
 class FullBeforeStore(Ledger):
     """The disk fills up between the draw and its storing."""
 
-    def store(self, claim: Claim, outcome: pcor.Release | pcor.PcorError) -> Mapping[str, Any]:
+    def store(self, *given: Any, **options: Any) -> Mapping[str, Any]:
         fill_disk(self)
         if self.database.is_file:
             charge_until_full(self)
-        return super().store(claim, outcome)
+        return super().store(*given, **options)
 
 
 def test_a_full_disk_after_the_draw_keeps_the_charge_and_hides_the_draw(
@@ -307,9 +306,9 @@ def test_a_full_disk_after_the_draw_keeps_the_charge_and_hides_the_draw(
 class StoppedBeforeStore(Ledger):
     """The database server crashes between the draw and its storing."""
 
-    def store(self, claim: Claim, outcome: pcor.Release | pcor.PcorError) -> Mapping[str, Any]:
+    def store(self, *given: Any, **options: Any) -> Mapping[str, Any]:
         postgres().stop()
-        return super().store(claim, outcome)
+        return super().store(*given, **options)
 
 
 def test_a_server_that_stops_after_the_draw_keeps_the_charge(trace: Path) -> None:

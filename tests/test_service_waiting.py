@@ -11,8 +11,9 @@ import pytest
 from sqlalchemy import event
 
 from pcor.client import Client, ServiceError
-from pcor.errors import QuestionClosed, SchemaError
-from pcor.ledger import Claim
+from pcor.errors import LedgerError, NoValidContext, QuestionClosed, SchemaError
+from pcor.ledger import Claim, Request
+from pcor.ledger.database import FULL
 from pcor.ledger.leases import forget_lease
 from pcor.service.drawing import Drawer
 from pcor.service.jobs import Job
@@ -243,6 +244,45 @@ def test_a_question_that_will_be_answered_cannot_be_closed(replaced: Replaced) -
         page = (PAGES / "not_closable.md").read_text(encoding="utf-8")
         assert refused.json()["detail"] in page
     assert close(place, "AAAAAAAAAAAAAAAAAAAA").status_code == 404
+
+
+def test_an_answer_that_another_process_stored_first_is_neither_closed_nor_shown(
+    replaced: Replaced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, ledger = replaced.left(), replaced.place.service.ledger
+    replaced.replace()
+    replaced.drawer.sweep()
+    charge = ledger.charge
+
+    def overtaken(request: Request) -> Claim:
+        claim = charge(request)
+        ledger.store(claim, NoValidContext("a draw that was made before"))
+        return claim
+
+    monkeypatch.setattr(ledger, "charge", overtaken)
+    refused = close(replaced.place, name)
+    assert (refused.status_code, refused.json()["kind"]) == (409, "not_closable")
+    assert replaced.place.moment(name) is None  # the sweep shows it, at a moment that tells nothing
+    events = replaced.place.send("auditor", "GET", "/v1/audit").json()["events"]
+    assert events[-1]["kind"] == "source_changed"
+
+
+def test_a_question_is_closed_whole_or_not_at_all(
+    replaced: Replaced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, ledger = replaced.left(), replaced.place.service.ledger
+    replaced.replace()
+    replaced.drawer.sweep()
+
+    def full(*_: Any, **__: Any) -> None:
+        raise LedgerError(FULL)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("pcor.service.owning.note", full)
+        assert close(replaced.place, name).status_code == 503
+    assert [entry.kind for entry in ledger.entries()].count("answer") == 0
+    assert replaced.place.moment(name) is None
+    assert close(replaced.place, name).status_code == 200
 
 
 def test_the_page_says_what_a_question_waits_for_and_lets_its_owner_close_it(

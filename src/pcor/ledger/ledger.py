@@ -335,14 +335,28 @@ class Ledger:
             raise made
         return made
 
-    def store(self, claim: Claim, outcome: Release | PcorError) -> Mapping[str, Any]:
+    def store(
+        self,
+        claim: Claim,
+        outcome: Release | PcorError,
+        then: Callable[[Connection, Mapping[str, Any]], None] | None = None,
+    ) -> Mapping[str, Any]:
         """Store the answer of a claim; return what is stored from now on.
 
         If somebody else stored first, that is their answer, and this one is thrown away unseen.
+
+        Args:
+            claim: of the request.
+            outcome: what was drawn, or the error that the draw ended in.
+            then: is told what is stored, inside the same transaction: what it writes is kept
+                together with the answer, and if it raises, neither is.
         """
         with self.database.writing() as connection:
             head = lock_head(connection)
-            return store_answer(connection, head, claim, write_answer(outcome, paid=True))
+            stored = store_answer(connection, head, claim, write_answer(outcome, paid=True))
+            if then is not None:
+                then(connection, stored)
+            return stored
 
     def receipt(self, claim: Claim) -> Receipt:
         """Return where and on which day a claim was charged, for its certificate."""

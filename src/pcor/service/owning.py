@@ -7,15 +7,17 @@ written to the audit log in the same transaction, or to the ledger.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
+
+from sqlalchemy import Connection
 
 from pcor.errors import ParameterError, QuestionClosed
 from pcor.ledger import Status
 from pcor.ledger.accounts import EVERYBODY, read_account
 from pcor.ledger.amounts import amount
-from pcor.ledger.entries import lock_head
 from pcor.ledger.request import check_name
 from pcor.schema import Schema
 from pcor.service.events import note
@@ -165,24 +167,42 @@ def close_question(service: Service, key: Key, name: str) -> Job:
     the ledger undoes a charge (docs/proofs/ledger.md).
     """
     with service.ledger.database.reading() as connection:
-        job = find_job(connection, name)
-        if job is None or not is_charged(connection, job):
-            raise unknown("release")
-    if job.shown is not None or job.stalled is None:
-        raise _not_closable()
+        job, _ = _find_waiting(connection, name)
     claim = service.ledger.charge(job.request)  # charged already; nobody draws meanwhile
     if claim.state == "done":
         raise _not_closable()
+    closed = job
+
+    def show(connection: Connection, stored: Mapping[str, Any]) -> None:
+        nonlocal closed
+        if stored.get("kind") != QuestionClosed.kind:  # another process was faster, with a draw
+            raise _not_closable()
+        closed = _show_closed(service, key, connection, name)
+
     with service.ledger.drawing(claim):
-        service.ledger.store(claim, QuestionClosed(CLOSED))
-    with service.ledger.database.writing() as connection:
-        lock_head(connection)
-        now = service.now()
-        # At once, but not before it may be said that the file was replaced.
-        moment = max(now, job.stalled)
-        show_job(connection, job, moment)
-        note(connection, "question_closed", key.id, {"release": job.id}, now=now)
+        service.ledger.store(claim, QuestionClosed(CLOSED), show)
+    return closed
+
+
+def _show_closed(service: Service, key: Key, connection: Connection, name: str) -> Job:
+    """Let it be seen that a question is closed, and note who closed it."""
+    job, stalled = _find_waiting(connection, name)  # again: it may have been taken up meanwhile
+    now = service.now()
+    # At once, but not before it may be said that the file was replaced.
+    moment = max(now, stalled)
+    show_job(connection, job, moment)
+    note(connection, "question_closed", key.id, {"release": job.id}, now=now)
     return replace(job, shown=moment)
+
+
+def _find_waiting(connection: Connection, name: str) -> tuple[Job, int]:
+    """Return a question that waits for its file, and from when on that may be said."""
+    job = find_job(connection, name)
+    if job is None or not is_charged(connection, job):
+        raise unknown("release")
+    if job.shown is not None or job.stalled is None:
+        raise _not_closable()
+    return job, job.stalled
 
 
 # Said in the place of an answer.
