@@ -35,6 +35,14 @@ class SourceChanged(LedgerError):
         )
 
 
+def unreadable() -> LedgerError:
+    """Return what is said of a file that is there and cannot be read; nothing of why."""
+    return LedgerError(
+        "this dataset's file cannot be read at this moment, so nothing is charged or drawn; try "
+        "again, and tell its owner if that does not help"
+    )
+
+
 def find_source(folder: Path, name: str) -> Path:
     """Return the path of a source inside the data folder, or refuse; nothing else is named."""
     refusal = ParameterError(
@@ -83,8 +91,10 @@ class Tables:
         try:
             read = Snapshot(find_source(self._folder, source))
             same = hmac.compare_digest(self._marker.of_bytes(read.content), mark)
-        except (ParameterError, OSError):
+        except (ParameterError, FileNotFoundError):
             same = False
+        except OSError:
+            raise unreadable() from None
         if not same:
             raise SourceChanged
         return Table(read, schema)
