@@ -88,7 +88,7 @@ def is_refused(client: socket.socket, said: bytes) -> bool:
 
 def test_the_next_request_of_a_connection_has_a_deadline_too(tmp_path: Path) -> None:
     with serving(tmp_path) as at, connected(at) as client:
-        at.config.bounds = replace(at.config.bounds, headers=0.05)
+        at.config.settings = replace(at.config.settings, headers_deadline=0.05)
         client.sendall(HEALTH)
         assert client.recv(65_536).endswith(b'{"status":"ok"}')
         with suppress(OSError):  # it may be over before this is sent

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -36,44 +35,18 @@ RESERVED = 3 * 40 + BACKLOG + 72
 KEEP_ALIVE = 5
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """What a connection may take.
-
-    Attributes:
-        connections: how many there may be at once.
-        headers: seconds for the headers of a request.
-        body: seconds for its body.
-        reading: seconds in which a client must go on reading an answer.
-    """
-
-    connections: int
-    headers: float
-    body: float
-    reading: float
-
-    @classmethod
-    def of(cls, settings: Settings) -> Bounds:
-        """Return the bounds that settings come to in this process."""
-        return cls(
-            most_connections(settings.connections),
-            settings.headers_deadline,
-            settings.body_deadline,
-            settings.body_deadline,
-        )
-
-
 class Config(uvicorn.Config):
-    """How the HTTP server runs, with bounds.
+    """How the HTTP server runs, with bounds on what a connection may take.
 
     Args:
         app: the application, or where it is.
-        bounds: what a connection may take.
+        settings: say what that is.
         **options: of uvicorn.
     """
 
-    def __init__(self, app: Any, bounds: Bounds, **options: Any) -> None:
-        self.bounds = bounds
+    def __init__(self, app: Any, settings: Settings, **options: Any) -> None:
+        self.settings = settings
+        self.most = most_connections(settings.connections)
         # Connections without a whole request, the one that has waited longest first.
         self.waiting: dict[Connection, None] = {}
         super().__init__(
@@ -107,7 +80,7 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Let a connection in, where there is room or can be made."""
         super().connection_made(transport)
-        if len(self.connections) > self.config.bounds.connections and not self._make_room():
+        if len(self.connections) > self.config.most and not self._make_room():
             log.warning("all connections of this process are taken; others are refused")
             self._refuse()
         else:
@@ -166,8 +139,8 @@ class Connection(H11Protocol):
             self.config.waiting.pop(self, None)
             return
         self.config.waiting.setdefault(self)
-        bounds = self.config.bounds
-        seconds = bounds.headers if phase is h11.IDLE else bounds.body
+        settings = self.config.settings
+        seconds = settings.headers_deadline if phase is h11.IDLE else settings.body_deadline
         self._deadline = self.loop.call_later(seconds, self._give_up)
 
     def _give_up(self) -> None:
@@ -186,7 +159,7 @@ class Connection(H11Protocol):
     def _refuse(self) -> None:
         """Say why there is no room; then end, at once where many are being told."""
         self._refused = True
-        if len(self.connections) > self.config.bounds.connections + LINGERING:
+        if len(self.connections) > self.config.most + LINGERING:
             self.transport.abort()
             return
         self.transport.write(_FULL)
@@ -203,7 +176,8 @@ class Connection(H11Protocol):
     def _abort_later(self) -> None:
         if self._unread is not None:
             self._unread.cancel()
-        self._unread = self.loop.call_later(self.config.bounds.reading, self.transport.abort)
+        seconds = self.config.settings.body_deadline  # to go on reading, as to go on sending
+        self._unread = self.loop.call_later(seconds, self.transport.abort)
 
 
 def most_connections(wanted: int | None) -> int:

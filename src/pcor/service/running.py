@@ -23,7 +23,7 @@ from pcor.demo import PLANTED, salaries, salary_schema
 from pcor.errors import ParameterError
 from pcor.service import owning
 from pcor.service.app import create_app
-from pcor.service.connections import Bounds, Config
+from pcor.service.connections import Config
 from pcor.service.keys import Key, read_keys
 from pcor.service.models import DatasetBody
 from pcor.service.service import Service
@@ -122,7 +122,7 @@ def server_config(app: FastAPI | str, settings: Settings, **more: Any) -> Config
     """Return how the HTTP server runs; ``more`` for several processes."""
     return Config(
         app,
-        Bounds.of(settings),
+        settings,
         log_level="warning",
         access_log=False,  # its lines would say when which answer was looked at
         server_header=False,

@@ -12,19 +12,19 @@ import os
 import signal
 import threading
 from multiprocessing import parent_process
+from multiprocessing.process import BaseProcess
 
 log = logging.getLogger("pcor.service")
 
 
 def end_with_parent() -> None:
     """Stop gracefully, as for SIGTERM, once the process that started this one is gone."""
-    if parent_process() is not None:
-        threading.Thread(target=_watch, daemon=True).start()
-
-
-def _watch() -> None:
     parent = parent_process()
-    assert parent is not None  # noqa: S101 (asked before)
+    if parent is not None:
+        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _watch(parent: BaseProcess) -> None:
     parent.join()  # waits for the pipe's end, on every system that has one
     log.warning("the process that started this one is gone; this one ends too")
     os.kill(os.getpid(), signal.SIGTERM)
