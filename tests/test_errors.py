@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-import pcor.service.sources  # noqa: F401 (the service has an error of its own)
 from pcor.client import ServiceError
 from pcor.errors import (
     BudgetExceeded,
@@ -20,6 +19,7 @@ from pcor.errors import (
     PcorError,
     UnknownName,
 )
+from pcor.service.sources import SourceChanged
 
 # Those that are made from more than their words.
 ARGUMENTS: dict[type[PcorError], dict[str, Any]] = {
@@ -28,6 +28,7 @@ ARGUMENTS: dict[type[PcorError], dict[str, Any]] = {
     NoAllotment: {"asked": Fraction(1), "delta": Fraction(0), "analyst": "a b", "dataset": "c"},
     UnknownName: {"what": "detector", "name": "loff", "known": ["lof", "grubbs"]},
     ServiceError: {"detail": "not now", "kind": "busy", "status": 503},
+    SourceChanged: {},
 }
 
 
