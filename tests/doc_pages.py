@@ -50,6 +50,7 @@ from pathlib import Path
 from typing import Any
 
 import pcor
+from tests import spark
 from tests.quick_pcor import zygote
 
 ROOT = Path(__file__).parent.parent
@@ -270,6 +271,7 @@ class Shell:
             "COLUMNS": "200",
             "no_proxy": "127.0.0.1,localhost",
             "LC_ALL": "C.UTF-8",
+            **spark.VARIABLES,
         }
 
     def run(self, command: Command) -> None:

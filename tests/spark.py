@@ -6,6 +6,7 @@ Where pyspark or Java is missing, the tests that need it are skipped and say so.
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import warnings
 from functools import cache
@@ -17,6 +18,9 @@ import pytest
 from pcor.errors import SourceError
 
 PARTITIONS = 4
+# A few hundred rows are counted long before the Java machine has made fast code for that.
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+VARIABLES = {"PYSPARK_SUBMIT_ARGS": f"--driver-java-options '{QUICK_START}' pyspark-shell"}
 
 
 @cache
@@ -28,6 +32,7 @@ def _session() -> Any:
         return "needs Java, which is not installed here"
     from pcor.sources.spark import local_session
 
+    os.environ.update(VARIABLES)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it speaks about the versions of other packages
         try:
