@@ -3,8 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Tests often wait: for a browser, a database, a moment. So there are two for each core.
-JOBS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+# Tests often wait: for a browser, a database, a moment. So there is one more than there are cores.
+JOBS ?= $(shell echo $$((1 + $$(getconf _NPROCESSORS_ONLN))))
 TESTS ?=
 ROUNDS ?= 20
 # What waits for something: browsers, processes, servers, clocks.
@@ -43,7 +43,7 @@ demo: $(VENV)/core
 	@$(BIN)/pcor demo
 
 test: lint types
-	@echo "== tests, $(JOBS) at a time (about ten minutes on two cores; those that need a missing part say so)"
+	@echo "== tests, $(JOBS) at a time (a quarter of an hour on two cores; those that need a missing part say so)"
 	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(TESTS)
 
 # Eight busy loops for each core; they end with the tests, however those end.

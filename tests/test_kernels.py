@@ -40,7 +40,7 @@ from pcor.view import View, Words
 from tests import naive
 from tests.waiting import DEADLINE
 
-EXAMPLES = int(os.environ.get("PCOR_KERNEL_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("PCOR_KERNEL_EXAMPLES", "75"))
 often = settings(max_examples=EXAMPLES, deadline=None)
 sometimes = settings(max_examples=max(1, EXAMPLES // 3), deadline=None)
 
