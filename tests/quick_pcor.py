@@ -24,12 +24,11 @@ from typing import Any
 
 from tests.waiting import until
 
-# Servers are stopped by their group of processes, so they must be in the caller's.
+# Servers are stopped by their group of processes, so they must be in the caller's. Who has other
+# modules than were loaded here needs a process of its own.
 SHIM = """#!/bin/sh
-case "$1" in
-  serve) exec '{real}' "$@" ;;
-  *) exec '{python}' -S -E '{caller}' '{socket}' "$@" ;;
-esac
+if [ "$1" = serve ] || [ "$PYTHONPATH" != '{modules}' ]; then exec '{real}' "$@"; fi
+exec '{python}' -S -E '{caller}' '{socket}' "$@"
 """
 CALLER = """
 import array, json, os, socket, sys
@@ -51,7 +50,13 @@ class Zygote:
         at, shim, caller = (self.folder / name for name in ("socket", "pcor", "caller.py"))
         caller.write_text(CALLER, encoding="utf-8")
         real = Path(sys.executable).with_name("pcor")
-        words = SHIM.format(real=real, python=sys.executable, caller=caller, socket=at)
+        words = SHIM.format(
+            modules=os.environ.get("PYTHONPATH", ""),
+            real=real,
+            python=sys.executable,
+            caller=caller,
+            socket=at,
+        )
         shim.write_text(words, encoding="utf-8")
         shim.chmod(0o755)
         # It ends when this process does: nobody else has the other end of its input.
