@@ -234,7 +234,7 @@ def hidden_tables(draw: st.DrawFn) -> list[Row]:
 
 
 unhurried = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.filter_too_much]
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.filter_too_much]
 )
 
 
