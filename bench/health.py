@@ -12,10 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import socket
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -24,11 +21,11 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
-from bench.service import Caller, question, wait_for_service
+from bench.service import Caller, demo_served, question
 from pcor.service.jobs import Job
 from pcor.service.keys import Key, read_keys
 from pcor.service.listening import listen
-from pcor.service.running import prepare_demo, register_demo, serve
+from pcor.service.running import register_demo, serve
 from pcor.service.service import Service
 from pcor.service.settings import Settings
 
@@ -66,18 +63,8 @@ def served(folder: Path, apart: bool) -> Iterator[tuple[Settings, int, str]]:
     settings = Settings(
         str(folder / "books.db"), folder / "tables", delay=0.5, tick=0.1, rate=1e4, apart=apart
     )
-    keys = prepare_demo(settings)
-    (folder / "settings.json").write_text(settings.to_json())
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "bench.health", "--serve", str(folder), "--port", str(port)]
-    process = subprocess.Popen(command)  # noqa: S603 (our own words)
-    try:
-        wait_for_service(port)
-        yield settings, port, keys.analyst
-    finally:
-        process.terminate()
-        process.wait()
+    with demo_served("bench.health", folder, settings) as at:
+        yield at
 
 
 # -- measuring -------------------------------------------------------------------------------------

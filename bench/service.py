@@ -17,8 +17,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from fractions import Fraction
 from http.client import HTTPConnection, RemoteDisconnected
 from pathlib import Path
@@ -177,6 +178,32 @@ def cpu(parent: int) -> float:
         if parent in (int(fields[1]), int(stat.parent.name)):
             ticks += int(fields[11]) + int(fields[12])
     return ticks / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def demo_served(
+    module: str, folder: Path, settings: Settings, **options: Any
+) -> Iterator[tuple[Settings, int, str]]:
+    """Give the settings, the port and the analyst's key of the demo, served by a bench's process.
+
+    Args:
+        module: the bench, which serves when it is called with ``--serve`` and ``--port``.
+        folder: where the process finds the settings.
+        settings: how it serves.
+        **options: of ``pcor.release``, for the demo's registration.
+    """
+    keys = prepare_demo(settings, **options)
+    (folder / "settings.json").write_text(settings.to_json())
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", module, "--serve", str(folder), "--port", str(port)]
+    process = subprocess.Popen(command)  # noqa: S603 (our own words)
+    try:
+        wait_for_service(port)
+        yield settings, port, keys.analyst
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def wait_for_service(port: int) -> None:

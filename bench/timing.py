@@ -14,10 +14,7 @@ import argparse
 import os
 import platform
 import random
-import socket
 import statistics
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -29,13 +26,13 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from bench.service import QUICK, Caller, question, wait_for_service
+from bench.service import QUICK, Caller, demo_served, question
 from pcor.service import asking, tables
 from pcor.service.jobs import Job
 from pcor.service.keys import Key, read_keys
 from pcor.service.listening import listen
 from pcor.service.problems import Problem
-from pcor.service.running import ANALYST, prepare_demo, serve
+from pcor.service.running import ANALYST, serve
 from pcor.service.service import Service
 from pcor.service.settings import Settings
 
@@ -82,18 +79,8 @@ def served(folder: Path) -> Iterator[tuple[Settings, int, str]]:
         rate=LONG,
         burst=10**6,
     )
-    keys = prepare_demo(settings, **QUICK)
-    (folder / "settings.json").write_text(settings.to_json())
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "bench.timing", "--serve", str(folder), "--port", str(port)]
-    process = subprocess.Popen(command)  # noqa: S603 (our own words)
-    try:
-        wait_for_service(port)
-        yield settings, port, keys.analyst
-    finally:
-        process.terminate()
-        process.wait()
+    with demo_served("bench.timing", folder, settings, **QUICK) as at:
+        yield at
 
 
 def stored(service: Service, number: int) -> None:

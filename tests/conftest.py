@@ -5,9 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.postgres import postgres
 
 # Deterministic where a change is judged, free to roam elsewhere; a test must pass either way.
 settings.register_profile("ci", deadline=None, derandomize=True, database=None)
@@ -21,6 +24,14 @@ logging.getLogger("numba").setLevel(logging.WARNING)
 # tests of Ctrl-C would test nothing.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty place for a ledger: a file, and a database of a real PostgreSQL."""
+    if request.param == "sqlite":
+        return str(tmp_path / "books.db")
+    return postgres().new_database()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

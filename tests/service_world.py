@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import uvicorn
 from pyarrow import parquet
+from sqlalchemy import event
 
 import pcor
 from pcor.service import create_app, owning
@@ -154,6 +155,22 @@ class World:
         with self.service.ledger.database.reading() as connection:
             job = find_job(connection, name)
         return None if job is None else job.shown
+
+
+@contextmanager
+def statements(service: Service) -> Iterator[list[str]]:
+    """Note the statements that a service sends to its database, in their order."""
+    said: list[str] = []
+
+    def keep(_: Any, __: Any, statement: str, *___: Any) -> None:
+        said.append(statement)
+
+    engine = service.ledger.database.engine
+    event.listen(engine, "before_cursor_execute", keep)
+    try:
+        yield said
+    finally:
+        event.remove(engine, "before_cursor_execute", keep)
 
 
 def settings_for(url: str, folder: Path, **changes: Any) -> Settings:

@@ -32,14 +32,6 @@ from tests.test_ledger import flip
 HALF = "\ud800"  # of a surrogate pair: UTF-8 cannot hold it
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty place for a ledger: a file, and a database of a real PostgreSQL."""
-    if request.param == "sqlite":
-        return str(tmp_path / "books.db")
-    return postgres().new_database()
-
-
 @pytest.fixture
 def ledger(url: str) -> Iterator[Ledger]:
     opened = Ledger(url)

@@ -21,19 +21,11 @@ from pcor.ledger.verifying import Totals
 from tests import ledger_clients
 from tests.ledger_clients import SETTINGS, request
 from tests.page_person import Person
-from tests.postgres import postgres
 from tests.service_world import ANALYST, DATASET, OTHER, OUTLIER, World, world
 
 PEOPLE = ledger_clients.DATASET
 EACH = "0.1"
 ALLOTMENT = f"/v1/datasets/{DATASET}/allotments"
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return str(tmp_path / "books.db")
-    return postgres().new_database()
 
 
 # -- in the ledger --------------------------------------------------------------------------------

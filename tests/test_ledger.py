@@ -45,14 +45,6 @@ from tests.postgres import postgres
 from tests.waiting import until
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty place for a ledger: a file, and a database of a real PostgreSQL."""
-    if request.param == "sqlite":
-        return str(tmp_path / "books.db")
-    return postgres().new_database()
-
-
 @pytest.fixture
 def ledger(url: str) -> Iterator[Ledger]:
     opened = Ledger(url)

@@ -37,13 +37,6 @@ from tests.ledger_clients import (
 from tests.postgres import postgres
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return str(tmp_path / "books.db")
-    return postgres().new_database()
-
-
 @pytest.fixture
 def ledger(url: str) -> Iterator[Ledger]:
     opened = Ledger(url)

@@ -23,7 +23,6 @@ from pcor.service import tables as service_tables
 from pcor.service.checks import Check
 from pcor.service.registry import PARSED, Parsed, find_registration
 from tests.page_person import Person
-from tests.postgres import postgres
 from tests.service_world import (
     ANALYST,
     DATASET,
@@ -38,13 +37,6 @@ from tests.service_world import (
 )
 from tests.test_books import HALF, before_the_rule
 from tests.waiting import DEADLINE
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return str(tmp_path / "books.db")
-    return postgres().new_database()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,7 @@ from tests.service_world import (
     World,
     columns,
     registration,
+    statements,
     world,
 )
 from tests.service_zygote import STEPS, Services
@@ -329,14 +330,19 @@ def nothing_written(place: World) -> Iterator[None]:
 
 
 @contextmanager
-def short_files(_: World) -> Iterator[None]:
-    """Let no file of this process grow beyond a kilobyte, as `ulimit -f 1` does."""
+def largest_file(size: int) -> Iterator[None]:
+    """Let no file of this process grow beyond a size, as `ulimit -f` does."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def short_files(_: World) -> AbstractContextManager[None]:
+    """Let files be no larger than a kilobyte."""
+    return largest_file(1024)
 
 
 @contextmanager
@@ -362,16 +368,10 @@ def nearly_full_disk(_: World) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def files_at_their_limit(place: World) -> Iterator[None]:
+def files_at_their_limit(place: World) -> AbstractContextManager[None]:
     """Let the database be nearly as large as files may be; a small write is still possible."""
     size = (place.service.settings.data.parent / "books.db").stat().st_size
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100_000, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    return largest_file(size + 100_000)
 
 
 @pytest.mark.parametrize(
@@ -403,17 +403,10 @@ def test_a_service_that_cannot_write_is_not_ready_and_says_why(
 
 def test_however_often_readiness_is_asked_the_database_is_written_to_once(tmp_path: Path) -> None:
     with world(str(tmp_path / "books.db"), tmp_path, sweep=1000, readiness=1000) as place:
-        writes = list[str]()
-
-        def counted(_: Any, __: Any, statement: str, *___: Any) -> None:
-            if statement.startswith("UPDATE pcor_service_event_head"):
-                writes.append(statement)
-
-        event.listen(place.service.ledger.database.engine, "before_cursor_execute", counted)
-        with ThreadPoolExecutor(8) as pool:
+        with statements(place.service) as said, ThreadPoolExecutor(8) as pool:
             answers = list(pool.map(lambda _: place.api.get("/v1/readiness"), range(20)))
         assert {one.status_code for one in answers} == {200}
-        assert len(writes) == 1
+        assert sum(one.startswith("UPDATE pcor_service_event_head") for one in said) == 1
 
 
 def test_readiness_takes_no_place_of_those_who_ask_and_needs_none(tmp_path: Path) -> None:

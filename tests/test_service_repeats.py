@@ -14,13 +14,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event
 
 from pcor.service.drawing import Drawer
 from pcor.service.jobs import Job, find_job
 from tests.page_person import Person
-from tests.postgres import postgres
-from tests.service_world import ANALYST, DATASET, OUTLIER, STOPPED, StoppedClock, World, world
+from tests.service_world import (
+    ANALYST,
+    DATASET,
+    OUTLIER,
+    STOPPED,
+    StoppedClock,
+    World,
+    statements,
+    world,
+)
 from tests.waiting import DEADLINE, until
 
 DELAY, TICK = 2, 1
@@ -63,27 +70,15 @@ class Held:
 
     def work(self, action: Callable[[], Any]) -> list[str]:
         """Return the statements that a request runs."""
-        statements: list[str] = []
-
-        def keep(_: Any, __: Any, statement: str, *___: Any) -> None:
-            statements.append(statement)
-
         drawer = self.place.service.drawer
         until(lambda: self._begun.is_set() or not drawer._taken)  # what it does first is its own
-        engine = self.place.service.ledger.database.engine
-        event.listen(engine, "before_cursor_execute", keep)
-        try:
+        with statements(self.place.service) as said:
             action()
-        finally:
-            event.remove(engine, "before_cursor_execute", keep)
-        return statements
+        return said
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def held(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Held]:
-    url = str(tmp_path / "books.db") if request.param == "sqlite" else postgres().new_database()
+@pytest.fixture
+def held(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     clock = StoppedClock()
     # No sweep by itself: what is counted is what requests do.
     monkeypatch.setattr(Drawer, "_sweep", lambda _: None)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event
 
 from pcor.client import Client, ServiceError
 from pcor.errors import LedgerError, NoValidContext, QuestionClosed, SchemaError
@@ -19,9 +18,10 @@ from pcor.service.drawing import Drawer
 from pcor.service.jobs import Job
 from pcor.service.registry import Registration
 from tests.page_person import Person
-from tests.service_world import ANALYST, DATASET, SOURCE, StoppedClock, World, world
+from tests.service_world import ANALYST, DATASET, SOURCE, StoppedClock, World, statements, world
 from tests.waiting import DEADLINE, until
 
+WRITES = ("INSERT", "UPDATE", "DELETE", "BEGIN IMMEDIATE")
 PAGES = Path(__file__).parents[1] / "docs" / "errors"
 
 
@@ -60,19 +60,9 @@ class Replaced:
 
     def writes(self, action: Callable[[], Any]) -> list[str]:
         """Return the statements by which something is written."""
-        written: list[str] = []
-
-        def keep(_: Any, __: Any, statement: str, *___: Any) -> None:
-            if statement.startswith(("INSERT", "UPDATE", "DELETE", "BEGIN IMMEDIATE")):
-                written.append(statement)
-
-        engine = self.place.service.ledger.database.engine
-        event.listen(engine, "before_cursor_execute", keep)
-        try:
+        with statements(self.place.service) as said:
             action()
-        finally:
-            event.remove(engine, "before_cursor_execute", keep)
-        return written
+        return [one for one in said if one.startswith(WRITES)]
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ requests, keys, budgets and released certificates, and answers with those alone.
 A name is imported when it is first asked for: a process that draws needs no web server.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,13 +16,10 @@ if TYPE_CHECKING:
 __all__ = ["Settings", "create_app"]
 
 
+_HOMES = {"create_app": "pcor.service.app", "Settings": "pcor.service.settings"}
+
+
 def __getattr__(name: str) -> Any:
-    if name == "create_app":
-        from pcor.service.app import create_app
-
-        return create_app
-    if name == "Settings":
-        from pcor.service.settings import Settings
-
-        return Settings
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

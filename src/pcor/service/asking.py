@@ -95,23 +95,20 @@ class Settled:
     request: Request
 
 
-def open_dataset(connection: Connection, key: Key, name: str) -> Registration:
-    """Return a dataset that is open to a key: to an analyst, one with an open allotment."""
-    # A name that no dataset can have may be one that a database refuses to look for.
-    found = find_registration(connection, name) if name.isprintable() else None
-    if found is None or not _is_open(connection, key, name):
-        raise unknown("dataset")
-    return found
+def open_dataset(
+    connection: Connection, key: Key, name: str, version: int | None = None
+) -> Registration:
+    """Return a dataset that is open to a key: to an analyst, one with an open allotment.
 
-
-def open_version(connection: Connection, key: Key, name: str, version: int) -> Registration:
-    """Return a version of a dataset that is open to a key, or that it has paid to ask of.
-
-    Who reads an answer that they paid for needs what it was asked of, whatever was closed since.
+    So is a version that they have paid to ask of, whatever was closed since: who reads an answer
+    needs what it was asked of.
     """
+    # A name that no dataset can have may be one that a database refuses to look for.
     found = find_registration(connection, name, version) if name.isprintable() else None
-    may = _is_open(connection, key, name) or has_charged(connection, key.payer, name, version)
-    if found is None or not may:
+    if found is None or not (
+        _is_open(connection, key, name)
+        or (version is not None and has_charged(connection, key.payer, name, version))
+    ):
         raise unknown("dataset")
     return found
 

@@ -153,8 +153,7 @@ class Drawer:
         try:
             return self._recover(job)
         except PcorError as error:
-            wait = self._put_off.put_off(job.id, self._clock())
-            log.warning("release %s was put off for %d s: %s", job.id, wait, error.kind)
+            self._wait_for_source(job, error)
             return False
 
     def _recover(self, job: Job) -> bool:
@@ -163,8 +162,10 @@ class Drawer:
         if self._put_off.is_put_off(job.id, self._clock()):
             return False
         standing = self._ledger.standing(job.request)  # nothing is written for what must wait
-        if standing == "running" or (standing == "unfinished" and not self._has_source(job)):
+        if standing == "running":
             return False
+        if standing == "unfinished":
+            self._check_source(job)
         try:
             claim = self._ledger.charge(job.request)  # charged already: nothing is added
         except StillRunning:
@@ -176,15 +177,10 @@ class Drawer:
         self._take_up(job, claim)
         return True
 
-    def _has_source(self, job: Job) -> bool:
-        """Whether the file of a question is the registered one; if not, put the question off."""
-        try:
-            registration = self._registration(job)
-            self._sources.check(registration.source, registration.mark)
-        except PcorError as error:  # of this question alone: the sweep goes on with the others
-            self._wait_for_source(job, error)
-            return False
-        return True
+    def _check_source(self, job: Job) -> None:
+        """Refuse a question whose file is not the registered one."""
+        registration = self._registration(job)
+        self._sources.check(registration.source, registration.mark)
 
     def _wait_for_source(self, job: Job, error: PcorError) -> None:
         """Put off a question that cannot be drawn now: it stays charged, and is no answer."""

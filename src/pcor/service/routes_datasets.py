@@ -35,10 +35,7 @@ def get_dataset(
 ) -> dict[str, Any]:
     """Return a dataset as it is registered: the newest version, or a given one."""
     with of(request).ledger.database.reading() as connection:
-        if version is None:
-            found = asking.open_dataset(connection, key, name)
-        else:
-            found = asking.open_version(connection, key, name, version)
+        found = asking.open_dataset(connection, key, name, version)
     return found.to_owner() if key.role == "owner" else found.to_public()
 
 
