@@ -8,8 +8,8 @@ JOBS ?= $(shell echo $$((1 + $$(getconf _NPROCESSORS_ONLN))))
 TESTS ?=
 ROUNDS ?= 20
 # What waits for something: browsers, processes, servers, clocks.
-WAITING = $(wildcard tests/test_page*.py tests/test_service_*.py tests/test_*_faults.py) \
-	tests/test_cli_serve.py tests/test_startup.py tests/test_client.py tests/test_site.py
+WAITING = tests/service tests/ledger/test_faults.py tests/cli/test_serve.py tests/cli/test_startup.py \
+	tests/test_client.py tests/docs/test_site.py
 
 .PHONY: help demo test steady lint types docs reference package bench clean
 

@@ -28,7 +28,7 @@ from pyarrow import parquet
 
 import pcor
 from bench.naive import Naive
-from pcor.validity import Validity
+from pcor.search.validity import Validity
 
 QUICK = bool(os.environ.get("QUICK"))
 RESULTS = Path(__file__).parent / "results"

@@ -27,8 +27,8 @@ import pcor
 from pcor.ledger import Ledger, Request, tables
 from pcor.ledger.accounts import read_account, write_account
 from pcor.ledger.entries import Entry, Head
-from pcor.ledger.request import canonical
-from pcor.service import routes_books
+from pcor.releasing.request import canonical
+from pcor.service.api import routes_books
 
 ENTRIES = int(os.environ.get("ENTRIES", "200000"))
 DATASET, EPSILON, BATCH = "people", Fraction(1, 1000), 2000

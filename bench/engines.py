@@ -37,9 +37,9 @@ from pyarrow import parquet
 
 import pcor
 from pcor.detectors import get_detector
-from pcor.enumeration import blocks
-from pcor.validity import Validity
-from pcor.view import Words
+from pcor.rows.cells import Words
+from pcor.search.coe import blocks
+from pcor.search.validity import Validity
 
 Listed = tuple[NDArray[np.uint64], NDArray[np.int64]]
 
@@ -132,7 +132,7 @@ def large(folder: Path, memory: str) -> dict[str, Any]:
 
 def spark(folder: Path, rounds: int = 5) -> dict[str, Any]:
     """Compare a release with Spark's GROUP BY, in turns and both warm; the median of each."""
-    from pcor.sources.spark import local_session
+    from pcor.rows.engines.spark import local_session
 
     session = local_session(threads=2, memory="4g")
     frame = session.read.parquet(str(folder))
@@ -191,7 +191,7 @@ def coe(table: pcor.Table, key: int, detector: str, seen: dict[bytes, Listed]) -
 
 def same(pairs: int) -> dict[str, Any]:
     """Count the pairs whose COE is not the same in some engine."""
-    from tests.engines import LOCAL, SERVERS
+    from tests.helpers.engines import LOCAL, SERVERS
 
     data = Path(os.environ["PCOR_DATA"])
     numbers = np.random.default_rng(7)

@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.service import Caller, demo_served, question
-from pcor.service.jobs import Job
-from pcor.service.keys import Key, read_keys
-from pcor.service.listening import listen
-from pcor.service.running import register_demo, serve
-from pcor.service.service import Service
-from pcor.service.settings import Settings
+from pcor.service.core.jobs import Job
+from pcor.service.core.keys import Key, read_keys
+from pcor.service.core.service import Service
+from pcor.service.core.settings import Settings
+from pcor.service.run import register_demo, serve
+from pcor.service.server.sockets import listen
 
 # How many samples a search takes, which is about in proportion to its length.
 SAMPLES = (300, 5400, 900, 4800, 1500, 6000, 2100, 3600, 2700, 4200)
@@ -40,11 +40,11 @@ PAUSE = 0.02
 
 def serve_noting(settings: Settings, port: int, notes: Path) -> None:
     """Serve, and note how long each draw took: what nobody but this measurement may know."""
-    from pcor.service import drawing
+    from pcor.service.core import worker
 
-    draw = drawing.Drawer._draw
+    draw = worker.Drawer._draw
 
-    def noted(self: drawing.Drawer, job: Job) -> Any:
+    def noted(self: worker.Drawer, job: Job) -> Any:
         begun = time.perf_counter()
         try:
             return draw(self, job)
@@ -52,7 +52,7 @@ def serve_noting(settings: Settings, port: int, notes: Path) -> None:
             with notes.open("a") as stream:
                 stream.write(f"{time.perf_counter() - begun}\n")
 
-    drawing.Drawer._draw = noted  # type: ignore[method-assign]
+    worker.Drawer._draw = noted  # type: ignore[method-assign]
     serve(settings, listen("127.0.0.1", port), workers=1)
 
 

@@ -29,11 +29,11 @@ import pyarrow as pa
 
 import pcor
 from pcor.audit import exact_distribution
-from tests.postgres import Server, start_server
-from tests.service_fire import EPSILON, Fire
-from tests.service_world import OUTLIER, SCHEMA, columns, registration
-from tests.service_zygote import STEPS, Services
-from tests.waiting import DEADLINE, until
+from tests.helpers.postgres import Server, start_server
+from tests.helpers.service_fire import EPSILON, Fire
+from tests.helpers.service_world import OUTLIER, SCHEMA, columns, registration
+from tests.helpers.service_zygote import STEPS, Services
+from tests.helpers.waiting import DEADLINE, until
 
 CLIENTS = 6
 

@@ -21,7 +21,7 @@ from bench.__main__ import QUICK, load, random_outliers, seconds
 from bench.naive import Naive
 from pcor.audit.cubes import Cubes
 from pcor.audit.neighbours import removals
-from pcor.validity import Validity
+from pcor.search.validity import Validity
 
 
 def refit_seconds(

@@ -33,8 +33,8 @@ from sqlalchemy import func, select
 
 from bench.service import EPSILON, QUICK, Caller, question, release, stored, wait_for_service
 from pcor.ledger import Ledger, tables
-from pcor.service.running import ANALYST, DEMO, DemoKeys, prepare_demo
-from pcor.service.settings import Settings
+from pcor.service.core.settings import Settings
+from pcor.service.run import ANALYST, DEMO, DemoKeys, prepare_demo
 
 RELEASE = "fresh release, asked, charged, drawn and stored"
 OVERLOAD = 10  # times as much as can be drawn
@@ -322,7 +322,7 @@ def measure(name: str, url: str, folder: Path, given: argparse.Namespace) -> Non
 
 def main() -> None:
     """Measure and print."""
-    from tests.postgres import start_server
+    from tests.helpers.postgres import start_server
 
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--count", type=int, default=60, help="fresh releases")

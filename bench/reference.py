@@ -21,10 +21,10 @@ from pyarrow import parquet
 
 import pcor
 from bench.naive import Naive
+from pcor.audit.reference_file import _columns, _content, _put_together, write_reference
 from pcor.detectors import Detector
-from pcor.every_context import EveryContext
-from pcor.reference import _columns, _content, _put_together, write_reference
-from pcor.timing import duration
+from pcor.releasing.estimate import duration
+from pcor.search.every_context import EveryContext
 
 BLOCKS, CONTEXTS, REFITS = 24, 2048, 12
 

@@ -27,8 +27,8 @@ from typing import Any
 
 from pcor.demo import PLANTED
 from pcor.ledger import Ledger
-from pcor.service.running import ANALYST, DEMO, prepare_demo
-from pcor.service.settings import Settings
+from pcor.service.core.settings import Settings
+from pcor.service.run import ANALYST, DEMO, prepare_demo
 
 EPSILON = "0.1"  # the smallest preset of the demo
 # What is measured is the service, so the search is a quick one that takes as long for every record.

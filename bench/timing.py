@@ -27,14 +27,14 @@ from typing import Any
 from sqlalchemy import func, select
 
 from bench.service import QUICK, Caller, demo_served, question
-from pcor.service import asking, tables
-from pcor.service.jobs import Job
-from pcor.service.keys import Key, read_keys
-from pcor.service.listening import listen
-from pcor.service.problems import Problem
-from pcor.service.running import ANALYST, serve
-from pcor.service.service import Service
-from pcor.service.settings import Settings
+from pcor.service.core import questions, tables
+from pcor.service.core.jobs import Job
+from pcor.service.core.keys import Key, read_keys
+from pcor.service.core.problems import Problem
+from pcor.service.core.service import Service
+from pcor.service.core.settings import Settings
+from pcor.service.run import ANALYST, serve
+from pcor.service.server.sockets import listen
 
 EACH = 4  # questions of either kind
 GROUP = 40
@@ -54,16 +54,16 @@ def call(draw: int) -> str:
 
 def serve_held(settings: Settings, port: int) -> None:
     """Serve; the draws of even numbers wait for ever."""
-    from pcor.service import drawing
+    from pcor.service.core import worker
 
-    draw = drawing.Drawer._draw
+    draw = worker.Drawer._draw
 
-    def held(self: drawing.Drawer, job: Job) -> Any:
+    def held(self: worker.Drawer, job: Job) -> Any:
         if int(job.request.key.rpartition("-")[2]) % 2 == 0:
             threading.Event().wait()
         return draw(self, job)
 
-    drawing.Drawer._draw = held  # type: ignore[method-assign]
+    worker.Drawer._draw = held  # type: ignore[method-assign]
     serve(settings, listen("127.0.0.1", port), workers=1)
 
 
@@ -190,10 +190,10 @@ def in_process(service: Service, key: Key, number: int) -> None:
     """Measure the processor time of single repeats, as only the machine's owner could."""
 
     def ask(draw: int) -> float:
-        asked = asking.Question(**question(draw))
+        asked = questions.Question(**question(draw))
         begun = time.thread_time()
         with suppress(Problem):
-            asking.ask(service, key, asked, call(draw))
+            questions.ask(service, key, asked, call(draw))
         return time.thread_time() - begun
 
     in_turn(100, ask)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.postgres import postgres
+from tests.helpers.postgres import postgres
 
 # Deterministic where a change is judged, free to roam elsewhere; a test must pass either way.
 settings.register_profile("ci", deadline=None, derandomize=True, database=None)
@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     its one session, which takes longer to start than most of them.
     """
     for item in items:
-        group = item.path.name
+        group = str(item.path)
         if "page_does_what_it_says" in item.name:
             group = item.name
         elif "spark" in item.name:

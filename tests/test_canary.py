@@ -33,11 +33,11 @@ from typer.testing import CliRunner
 
 import pcor
 from pcor.cli import app
-from pcor.sources.encoding import Rows
-from pcor.table import Record
-from pcor.utility import Population
-from pcor.validity import Validity
-from tests.neighbours import every_search
+from pcor.rows.encoding import Rows
+from pcor.rows.table import Record
+from pcor.search.utility import Population
+from pcor.search.validity import Validity
+from tests.helpers.neighbours import every_search
 
 V = "V-one"
 OTHER = "ZZ-ID-31"
@@ -612,7 +612,7 @@ def test_a_canary_is_caught_however_it_is_written(text: str) -> None:
 
 def test_what_is_public_is_not_called_a_leak() -> None:
     assert leaks(f"{SCHEMA.sha256} {START.bits} epsilon 0.2, 100,000 tries, V 9000000.0") == set()
-    assert leaks("<pcor.validity.Validity object at 0x7fa1238b2c90>") == set()
+    assert leaks("<pcor.search.validity.Validity object at 0x7fa1238b2c90>") == set()
 
 
 def test_a_table_that_can_be_reached_is_caught() -> None:

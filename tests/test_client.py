@@ -18,8 +18,8 @@ import pcor
 from pcor.client import Client, ServiceError
 from pcor.errors import BudgetExceeded, NoValidContext, ParameterError
 from pcor.service import create_app
-from pcor.service.service import Service
-from tests.service_world import (
+from pcor.service.core.service import Service
+from tests.helpers.service_world import (
     ANALYST,
     CLOSED,
     DATASET,

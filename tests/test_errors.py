@@ -19,7 +19,7 @@ from pcor.errors import (
     PcorError,
     UnknownName,
 )
-from pcor.service.sources import SourceChanged
+from pcor.service.core.sources import SourceChanged
 
 # Those that are made from more than their words.
 ARGUMENTS: dict[type[PcorError], dict[str, Any]] = {

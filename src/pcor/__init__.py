@@ -4,17 +4,12 @@ A name is imported when it is first asked for, so that ``import pcor`` costs nex
 program pays for the parts that it uses.
 """
 
-import sys as _sys
 from importlib import import_module as _import_module
-from types import ModuleType as _ModuleType
 
 TYPE_CHECKING = False  # as type checkers know it; the module ``typing`` takes a while to import
 if TYPE_CHECKING:
     from pcor import audit, demo, errors, testing
-    from pcor.accounting import Budget
-    from pcor.certificate import Release
     from pcor.client import Client
-    from pcor.context import Context
     from pcor.detectors import (
         LOF,
         CountDetector,
@@ -28,14 +23,17 @@ if TYPE_CHECKING:
         get_detector,
         register_detector,
     )
-    from pcor.enumeration import MatchingContexts, is_outlier, matching_contexts, outliers
     from pcor.errors import PcorError
     from pcor.ledger import Ledger
-    from pcor.many import plan_many, release_many
-    from pcor.planning import Plan, plan
-    from pcor.promise import Promise
-    from pcor.release import release
-    from pcor.schema import Attribute, Metric, Schema
+    from pcor.public.accounting import Budget
+    from pcor.public.context import Context
+    from pcor.public.guarantee import Promise
+    from pcor.public.schema import Attribute, Metric, Schema
+    from pcor.releasing.batch import plan_many, release_many
+    from pcor.releasing.certificate import Release
+    from pcor.releasing.plan import Plan, plan
+    from pcor.releasing.run import release
+    from pcor.rows.table import Table
     from pcor.search import (
         BreadthFirst,
         DepthFirst,
@@ -45,8 +43,8 @@ if TYPE_CHECKING:
         Uniform,
         WidestFirst,
     )
-    from pcor.table import Table
-    from pcor.utility import Overlap, Population, PopulationSize, Utility
+    from pcor.search.coe import MatchingContexts, is_outlier, matching_contexts, outliers
+    from pcor.search.utility import Overlap, Population, PopulationSize, Utility
 
     __version__: str
 
@@ -101,36 +99,25 @@ __all__ = [
 
 # Where each name is. The modules of the package need no line: they are found by their own names.
 _NAMES_OF = {
-    "accounting": "Budget",
-    "certificate": "Release",
     "client": "Client",
-    "context": "Context",
     "detectors": "LOF CountDetector Detector Estimator Grubbs Histogram Neighbourhood RareBin Tail "
     "get_detector register_detector",
-    "enumeration": "MatchingContexts is_outlier matching_contexts outliers",
     "errors": "PcorError",
     "ledger": "Ledger",
-    "many": "plan_many release_many",
-    "planning": "Plan plan",
-    "promise": "Promise",
-    "release": "release",
-    "schema": "Attribute Metric Schema",
+    "public.accounting": "Budget",
+    "public.context": "Context",
+    "public.guarantee": "Promise",
+    "public.schema": "Attribute Metric Schema",
+    "releasing.batch": "plan_many release_many",
+    "releasing.certificate": "Release",
+    "releasing.plan": "Plan plan",
+    "releasing.run": "release",
+    "rows.table": "Table",
     "search": "BreadthFirst DepthFirst Direct RandomWalk Search Uniform WidestFirst",
-    "table": "Table",
-    "utility": "Overlap Population PopulationSize Utility",
+    "search.coe": "MatchingContexts is_outlier matching_contexts outliers",
+    "search.utility": "Overlap Population PopulationSize Utility",
 }
 _MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in names.split()}
-
-
-class _Package(_ModuleType):
-    def __setattr__(self, name: str, value: object) -> None:
-        # Python hangs each module it imports on the package; pcor.release stays the function.
-        if isinstance(value, _ModuleType) and name in _MODULE_OF:
-            value = getattr(value, name)
-        super().__setattr__(name, value)
-
-
-_sys.modules[__name__].__class__ = _Package
 
 
 def _find(name: str) -> object:

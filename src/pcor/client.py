@@ -19,7 +19,6 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
-from pcor.certificate import Release
 from pcor.errors import (
     Amount,
     BudgetExceeded,
@@ -29,8 +28,9 @@ from pcor.errors import (
     QuestionClosed,
     plain,
 )
-from pcor.planning import Plan, plan
-from pcor.schema import Schema
+from pcor.public.schema import Schema
+from pcor.releasing.certificate import Release
+from pcor.releasing.plan import Plan, plan
 
 # Answers that may be different a little later.
 _PASSING = frozenset({429, 502, 503, 504})

@@ -15,9 +15,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.choosing import Accepts, keep_accepted
 from pcor.detectors import Detector
-from pcor.ordered import Candidates, draw_first
+from pcor.mechanism.ordered_selection import Candidates, draw_first
+from pcor.mechanism.randomness import Accepts, keep_accepted
 
 Numbers = NDArray[np.float64]
 

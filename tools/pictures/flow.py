@@ -1,7 +1,7 @@
 """How a release flows: public knowledge, the curtain, and the one way out, with the ledger beside.
 
 Nothing private: the rows behind the curtain are the made-up people of ``pcor.demo.ten_people``. The
-order is that of ``release.py`` with a ledger: plan, charge, look, draw, store, show.
+order is that of ``releasing/run.py`` with a ledger: plan, charge, look, draw, store, show.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ from playwright.sync_api import Browser, FloatRect, sync_playwright
 
 from pcor.demo import PLANTED
 from pcor.service import create_app
-from pcor.service.running import DEMO, prepare_demo
-from pcor.service.service import Service
-from pcor.service.settings import Settings
+from pcor.service.core.service import Service
+from pcor.service.core.settings import Settings
+from pcor.service.run import DEMO, prepare_demo
 from tools.pictures.palette import PALETTES
 
 WIDTH = 1100

@@ -6,13 +6,14 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pcor.certificate import FORMAT, JSON_SCHEMA
+from pcor.releasing.certificate import FORMAT, JSON_SCHEMA
 from tools.reference import markdown
 
 _INTRO = f"""
 A release leaves with a certificate: `Release.to_dict()`, `pcor release --json`, and the `release`
-of the service's answer. Its JSON Schema lies beside the library, in `pcor/certificate.schema.json`,
-and refuses members that are not declared. The format is `{FORMAT}`; what it says does not change.
+of the service's answer. Its JSON Schema lies beside the code that writes it, in
+`pcor/releasing/certificate.schema.json`, and refuses members that are not declared. The format is
+`{FORMAT}`; what it says does not change.
 """
 
 # Members that the JSON Schema declares without a word about them.

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from pcor import client, errors, service
-from pcor.service import problems
+from pcor.service.core import problems
 from tools.reference import docstrings, markdown
 
 PAGES = Path(__file__).parents[2] / "docs" / "errors"

@@ -10,8 +10,9 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from pcor.service import problems, roles
+from pcor.service.api import roles
 from pcor.service.app import ROUTERS
+from pcor.service.core import problems
 from tools.reference import docstrings, markdown
 
 _INTRO = """

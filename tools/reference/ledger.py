@@ -14,9 +14,9 @@ from typing import Any
 from pcor import Ledger, Schema, plan
 from pcor.errors import NOTHING, BudgetExceeded, NoValidContext
 from pcor.ledger import tables
-from pcor.ledger.amounts import LARGEST_DENOMINATOR, PLACES
 from pcor.ledger.entries import KINDS, START, Entry
-from pcor.ledger.request import Request
+from pcor.releasing.amounts import LARGEST_DENOMINATOR, PLACES
+from pcor.releasing.request import Request
 from tools.reference import docstrings, markdown
 
 _INTRO = """

@@ -12,8 +12,9 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from pcor import Attribute, Metric, Schema, schema
+from pcor import Attribute, Metric, Schema
 from pcor.errors import SchemaError
+from pcor.public import schema
 from tools.reference import docstrings, markdown, signatures
 
 _INTRO = """

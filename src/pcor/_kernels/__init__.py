@@ -1,8 +1,9 @@
 """Compiled loops: arrays in, arrays out, no Python objects, no randomness, no fastmath.
 
 Private: everything that passes through. Each kernel says where its formula is from and has a slow,
-obvious twin in tests/naive.py or in the detector it serves. They release the interpreter's lock, so
-that ``pcor.parallel`` can run them on all cores, and are compiled once and kept on disk.
+obvious twin in tests/helpers/naive.py or in the detector it serves. They release the interpreter's
+lock, so that ``pcor.support.threads`` can run them on all cores, and are compiled once and kept on
+disk.
 
 Words used by all of them: a pair is (cell, metric value, count), pairs rise by value; ``needs`` has
 the bits of a cell's values, 64 to a word, so a context covers a cell if it has all of its needs.

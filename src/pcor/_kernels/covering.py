@@ -39,7 +39,7 @@ def missing_bits(mask: Array, needs: Array, place: int) -> int:
 def totals(masks: Array, needs: Array, weights: Array, out: Array) -> None:
     """Sum the weights of the covered cells, for each context.
 
-    Twin: ``tests.naive.total``. With counts as weights this is the population.
+    Twin: ``tests.helpers.naive.total``. With counts as weights this is the population.
     """
     for row in range(len(masks)):
         total = 0

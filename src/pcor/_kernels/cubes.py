@@ -1,7 +1,7 @@
 """Sets of contexts as cubes: a base and some open bits stand for every filling of those bits.
 
 The walks over a record's contexts answer for whole cubes at once; only who asks for the single
-contexts pays for them. Twin: ``tests.test_neighbours.listed``.
+contexts pays for them. Twin: ``tests.audit.test_neighbours.listed``.
 """
 
 from __future__ import annotations

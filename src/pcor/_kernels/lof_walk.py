@@ -9,7 +9,7 @@ have the same window: a leaf, and its contexts are a cube (``pcor._kernels.cubes
 A kept row is one number: its place on its side in the upper half, the free values it needs in the
 lower. The walk decides the lowest open value that a kept row needs, so the caller numbers first
 what is common near V. Deciding "in" only shortens a list; deciding "out" writes a shorter one
-behind it. Twin: ``tests.test_neighbours`` gathers each context's window by itself.
+behind it. Twin: ``tests.audit.test_neighbours`` gathers each context's window by itself.
 """
 
 from __future__ import annotations

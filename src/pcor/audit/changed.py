@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.context import mask_of, pack
 from pcor.detectors import Detector
-from pcor.enumeration import blocks
-from pcor.schema import Schema
-from pcor.table import Record, Table
-from pcor.validity import Validity
-from pcor.view import View, Words
+from pcor.public.context import mask_of, pack
+from pcor.public.schema import Schema
+from pcor.rows.cells import View, Words
+from pcor.rows.table import Record, Table
+from pcor.search.coe import blocks
+from pcor.search.validity import Validity
 
 
 class Row(NamedTuple):

@@ -16,8 +16,8 @@ import altair as alt
 from pcor.audit.divergence import ERROR
 from pcor.audit.joint import JointExposure, joint_exposure
 from pcor.audit.report import NOTICEABLE, Exposure
-from pcor.pictures import save_picture
-from pcor.promise import OWNER_ONLY
+from pcor.public.guarantee import OWNER_ONLY
+from pcor.support.pictures import save_picture
 
 TITLE = "Who a release would expose"
 TOGETHER = "all together"

@@ -31,18 +31,18 @@ from pcor.audit.divergence import (
 )
 from pcor.audit.exact import PATH_LIMIT, exact_log_chances
 from pcor.audit.neighbours import Neighbour
-from pcor.context import pack
 from pcor.detectors import CountDetector
-from pcor.enumeration import ENUMERATION_LIMIT, check_size
 from pcor.errors import NoValidContext, ParameterError, StartError, TooLarge
-from pcor.planning import Plan
-from pcor.release import check_start, explore
+from pcor.mechanism.selection import SystemChooser
+from pcor.public.context import pack
+from pcor.releasing.plan import Plan
+from pcor.releasing.run import check_start, explore
+from pcor.rows.table import Table
 from pcor.search import Direct, WidestFirst
-from pcor.selection import SystemChooser
-from pcor.soft import soft_scores
-from pcor.table import Table
-from pcor.utility import Scorer, chosen_context, counts_rows
-from pcor.validity import Validity
+from pcor.search.coe import ENUMERATION_LIMIT, check_size
+from pcor.search.margin import soft_scores
+from pcor.search.utility import Scorer, chosen_context, counts_rows
+from pcor.search.validity import Validity
 
 # Contexts looked through in one go.
 _AT_ONCE = 1 << 16

@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.choosing import Accepts, Chooser
-from pcor.context import Context
 from pcor.errors import NOTHING, NoValidContext, TooLarge
-from pcor.ordered import Candidates
-from pcor.planning import Plan, plan
-from pcor.release import best_first, check_start, explore
-from pcor.table import Table
-from pcor.validity import Validity
+from pcor.mechanism.ordered_selection import Candidates
+from pcor.mechanism.randomness import Accepts, Chooser
+from pcor.public.context import Context
+from pcor.releasing.plan import Plan, plan
+from pcor.releasing.run import best_first, check_start, explore
+from pcor.rows.table import Table
+from pcor.search.validity import Validity
 
 # More paths than this are not replayed; searches are then audited by sampling.
 PATH_LIMIT = 100_000

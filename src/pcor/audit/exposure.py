@@ -23,15 +23,15 @@ from pcor.audit.cubes import Cubes
 from pcor.audit.exact import PATH_LIMIT
 from pcor.audit.neighbours import Neighbour, checked_metrics, insertions, removals
 from pcor.audit.report import Exposed, Exposure
-from pcor.context import Context
 from pcor.detectors import CountDetector
-from pcor.enumeration import ENUMERATION_LIMIT, Progress
 from pcor.errors import ParameterError, TooLarge
-from pcor.planning import plan
-from pcor.schema import Schema, Value
+from pcor.public.context import Context
+from pcor.public.schema import Schema, Value
+from pcor.releasing.plan import plan
+from pcor.rows.table import Table, check_table
 from pcor.search import Direct
+from pcor.search.coe import ENUMERATION_LIMIT, Progress
 from pcor.search.direct import COUNTABLE
-from pcor.table import Table, check_table
 
 # Under dp the ratio is computed while it takes no more scores than this; a proof bounds it anyway.
 _MOST_SCORES = 1 << 27

@@ -17,8 +17,8 @@ from typing import Any
 from pcor.audit.divergence import ERROR
 from pcor.audit.report import NOTICEABLE, Exposed, Exposure, chance, position_verdict
 from pcor.errors import ParameterError, plain
-from pcor.promise import OWNER_ONLY
-from pcor.schema import Value
+from pcor.public.guarantee import OWNER_ONLY
+from pcor.public.schema import Value
 
 # People alike: their attribute values and metric.
 _Kind = tuple[tuple[Value, ...], float]

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from pcor.audit.cubes import Cubes, Indices
 from pcor.detectors import LOF
-from pcor.enumeration import Progress
-from pcor.parallel import one_by_one
-from pcor.validity import Validity
+from pcor.search.coe import Progress
+from pcor.search.validity import Validity
+from pcor.support.threads import one_by_one
 
 if TYPE_CHECKING:
     from pcor._kernels.lof_walk import Sides

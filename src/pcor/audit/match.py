@@ -25,15 +25,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.accounting import exact
 from pcor.audit.changed import Row, cell_codes, changed_table, verdicts
 from pcor.detectors import Detector, get_detector
-from pcor.enumeration import ENUMERATION_LIMIT, Progress, check_size
 from pcor.errors import ParameterError, UnknownName, check_whole, plain
-from pcor.promise import Promise
-from pcor.table import Table
-from pcor.validity import Validity
-from pcor.view import View
+from pcor.public.accounting import exact
+from pcor.public.guarantee import Promise
+from pcor.rows.cells import View
+from pcor.rows.table import Table
+from pcor.search.coe import ENUMERATION_LIMIT, Progress, check_size
+from pcor.search.validity import Validity
 
 CHANGES = (1, 5, 10, 25)
 REPEATS = 50

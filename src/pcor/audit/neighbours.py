@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from pcor.audit import lof_windows
 from pcor.audit.changed import Row, cell_codes, changed_view, verdicts
 from pcor.audit.cubes import Cubes, Indices
-from pcor.enumeration import Progress, patience
 from pcor.errors import ParameterError, TooLarge, counted, others_code
-from pcor.sources.encoding import LARGEST_METRIC
-from pcor.table import Record
-from pcor.validity import Validity
-from pcor.view import View
+from pcor.rows.cells import View
+from pcor.rows.encoding import LARGEST_METRIC
+from pcor.rows.table import Record
+from pcor.search.coe import Progress, patience
+from pcor.search.validity import Validity
 
 # The most verdicts that are asked for when nobody says otherwise; public. With a kernel that is a
 # minute or two, without one each verdict is a call of Python.

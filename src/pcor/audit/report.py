@@ -12,9 +12,9 @@ from typing import Any
 
 from pcor.audit.divergence import ERROR
 from pcor.errors import plain
-from pcor.planning import Plan
-from pcor.promise import OWNER_ONLY
-from pcor.schema import Value
+from pcor.public.guarantee import OWNER_ONLY
+from pcor.public.schema import Value
+from pcor.releasing.plan import Plan
 
 # A delta above this is one that people are warned of: one chance in a million.
 NOTICEABLE = 1e-6

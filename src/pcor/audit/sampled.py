@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.context import Context
 from pcor.errors import NoValidContext, ParameterError, check_whole
-from pcor.planning import plan
-from pcor.release import check_start, draw
-from pcor.selection import SystemChooser
-from pcor.table import Table
-from pcor.validity import Validity
+from pcor.mechanism.selection import SystemChooser
+from pcor.public.context import Context
+from pcor.releasing.plan import plan
+from pcor.releasing.run import check_start, draw
+from pcor.rows.table import Table
+from pcor.search.validity import Validity
 
 Draw = Callable[[], Hashable]
 Tally = Counter[Hashable]

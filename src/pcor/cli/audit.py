@@ -26,12 +26,12 @@ from pcor.audit.report import chance
 from pcor.cli import options
 from pcor.cli.compiling import tell_of_compiling
 from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell, waiting
-from pcor.enumeration import ENUMERATION_LIMIT
 from pcor.errors import ParameterError, check_whole, plain
-from pcor.planning import plan
-from pcor.promise import Promise
-from pcor.schema import Schema
-from pcor.writing import check_target
+from pcor.public.guarantee import Promise
+from pcor.public.schema import Schema
+from pcor.releasing.plan import plan
+from pcor.search.coe import ENUMERATION_LIMIT
+from pcor.support.files import check_target
 
 ENDINGS = (".png", ".svg", ".html")
 SHOWN = 10  # people of one record on the screen; --json has all

@@ -23,7 +23,7 @@ from pcor.demo import (
     salary_table,
 )
 from pcor.errors import UnknownName, WriteError
-from pcor.writing import write_text, write_whole
+from pcor.support.files import write_text, write_whole
 
 STORIES = ("salaries", "claims")
 

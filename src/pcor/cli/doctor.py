@@ -162,8 +162,8 @@ def _detectors() -> Check:
 
 def _draws() -> bool:
     """Draw where one candidate is better by far: anything else has a chance below exp(-1000)."""
-    from pcor.choosing import MECHANISMS
-    from pcor.selection import SystemChooser
+    from pcor.mechanism.randomness import MECHANISMS
+    from pcor.mechanism.selection import SystemChooser
 
     chooser = SystemChooser()
     return all(

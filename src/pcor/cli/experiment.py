@@ -11,7 +11,7 @@ import typer
 from pcor.cli import options
 from pcor.cli.output import guarded, progress_bar, say, say_json, tell
 from pcor.errors import ParameterError
-from pcor.writing import check_target, write_text
+from pcor.support.files import check_target, write_text
 
 NAMES = {
     "sampling": "Compare the searches: tables 'Sampling Methods Comparison', Figure 1.",
@@ -65,9 +65,9 @@ def _conduct(
     so_far: bool,
     as_json: bool,
 ) -> None:
-    from pcor.experiments.conducting import Request, conduct
-    from pcor.experiments.layout import grids
-    from pcor.experiments.storing import NOT_PRIVATE
+    from pcor.paper.conducting import Request, conduct
+    from pcor.paper.layout import grids
+    from pcor.paper.storing import NOT_PRIVATE
 
     request = Request(names, tuple(tables or ()), quick, seed, workers, so_far)
     with progress_bar(f"experiment {', '.join(names)}") as progress:
@@ -131,14 +131,14 @@ def report(
     if markdown is not None:
         check_target(markdown, (".md",), "--markdown")
     try:
-        from pcor.experiments.report import page
+        from pcor.paper.report import page
     except ImportError:
         raise ParameterError(
             "the report needs altair and vl-convert, which are not installed: "
             "pip install 'pcor[plots]'"
         ) from None
-    from pcor.experiments.markdown import written
-    from pcor.experiments.storing import read_summaries
+    from pcor.paper.markdown import written
+    from pcor.paper.storing import read_summaries
 
     summaries = read_summaries(out)
     target = out / "report.html"
@@ -173,7 +173,7 @@ def prepare(
 
     Example: pcor experiment prepare --salary 2006.csv 2007.csv 2008.csv --out pcor-data
     """
-    from pcor.experiments.prepare import prepare_homicide, prepare_salary
+    from pcor.paper.prepare import prepare_homicide, prepare_salary
 
     if not salary and (more or homicide is None):
         raise ParameterError("give --salary FILE... (one for each year), or --homicide FILE")

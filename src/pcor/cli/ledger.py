@@ -15,7 +15,7 @@ import pcor
 from pcor.cli import options
 from pcor.cli.output import guarded, say, say_json, tell
 from pcor.errors import LedgerError, ParameterError, plain
-from pcor.writing import check_target
+from pcor.support.files import check_target
 
 if TYPE_CHECKING:
     from pcor.ledger import Entry, Head, Status

@@ -17,13 +17,13 @@ import pcor
 from pcor.cli import paying
 from pcor.cli.output import promised, say, say_json, tell, waiting
 from pcor.errors import ParameterError, SourceError, did_you_mean, plain
-from pcor.schema import Schema
-from pcor.sources.columns import column_names, read_columns
-from pcor.sources.keys import plain_key
-from pcor.writing import check_target
+from pcor.public.schema import Schema
+from pcor.rows.columns import column_names, read_columns
+from pcor.rows.keys import plain_key
+from pcor.support.files import check_target
 
 if TYPE_CHECKING:
-    from pcor.many import ManyPlan, Results
+    from pcor.releasing.batch import ManyPlan, Results
 
 OneRecord = Annotated[
     str | None,

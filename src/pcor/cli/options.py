@@ -11,8 +11,8 @@ from pcor.cli.output import AsJson as AsJson
 from pcor.errors import ContextError, SourceError
 
 if TYPE_CHECKING:
-    from pcor.context import Context
-    from pcor.schema import Schema
+    from pcor.public.context import Context
+    from pcor.public.schema import Schema
 
 
 def _detectors(incomplete: str) -> list[str]:
@@ -158,8 +158,8 @@ Full = Annotated[
 
 def check_rows(place: str) -> None:
     """Refuse a file that is not there, without looking into it; patterns and URLs may pass."""
-    from pcor.sources.databases import is_database_url  # not for the help of a command
-    from pcor.sources.opening import is_files
+    from pcor.rows.engines.databases import is_database_url  # not for the help of a command
+    from pcor.rows.engines.opening import is_files
 
     if not is_database_url(place) and not is_files(place, None) and not Path(place).exists():
         raise SourceError(f"no such file: {place!r}; check the name, and the folder you are in")
@@ -167,7 +167,7 @@ def check_rows(place: str) -> None:
 
 def context(schema: Schema, flag: str, text: str) -> Context:
     """Read the context that a flag gives; a refusal names the flag."""
-    from pcor.context import Context
+    from pcor.public.context import Context
 
     try:
         return Context.parse(schema, text)

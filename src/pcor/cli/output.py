@@ -15,8 +15,8 @@ import typer
 
 from pcor.cli import interrupts
 from pcor.errors import PcorError, sendable
-from pcor.promise import OWNER_ONLY as OWNER_ONLY
-from pcor.promise import Promise
+from pcor.public.guarantee import OWNER_ONLY as OWNER_ONLY
+from pcor.public.guarantee import Promise
 
 # Here and not among the options: a doctor must not need what it looks for.
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]

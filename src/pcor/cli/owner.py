@@ -13,12 +13,15 @@ import typer
 from pyarrow import csv, parquet
 
 import pcor
-from pcor import wording
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell, waiting
-from pcor.context import Context
 from pcor.detectors import get_detector
-from pcor.enumeration import (
+from pcor.errors import TooLarge
+from pcor.public import wording
+from pcor.public.context import Context
+from pcor.public.schema import Schema
+from pcor.releasing.estimate import MOST_ROWS, estimate
+from pcor.search.coe import (
     ENUMERATION_LIMIT,
     MatchingContexts,
     check_size,
@@ -26,11 +29,8 @@ from pcor.enumeration import (
     matching_parts,
     outlier_rows,
 )
-from pcor.errors import TooLarge
-from pcor.listing import SHOWN, Tally, write_contexts
-from pcor.schema import Schema
-from pcor.timing import MOST_ROWS, estimate
-from pcor.writing import check_target, write_whole
+from pcor.search.listing import SHOWN, Tally, write_contexts
+from pcor.support.files import check_target, write_whole
 
 # More contexts than this are written as bits only: as sentences they would fill the memory.
 MOST_SENTENCES = 1_000_000

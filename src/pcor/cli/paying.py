@@ -14,7 +14,7 @@ from pcor.errors import LedgerError, ParameterError, PcorError, did_you_mean, pl
 
 if TYPE_CHECKING:
     from pcor.ledger import Ledger
-    from pcor.planning import Plan
+    from pcor.releasing.plan import Plan
 
 
 FREE = "charged before; free (from the books; the table is not compared: --version names a new one)"
@@ -40,8 +40,8 @@ def check_dataset(books: Ledger, given: str | None, of_schema: str) -> str:
 def told(books: Ledger, settled: Plan, record: str, names: Mapping[str, str]) -> Iterator[None]:
     """Say after a release whether it was paid for now, and what is left."""
     # These bring a database library along.
-    from pcor.ledger.accounts import OWNER
-    from pcor.ledger.request import Request
+    from pcor.releasing.payment import OWNER
+    from pcor.releasing.request import Request
 
     asked: dict[str, Any] = {"analyst": OWNER, **names}
     request = Request.of(settled, record, **asked)

@@ -8,18 +8,18 @@ from typing import Annotated
 import typer
 
 import pcor
-from pcor.cli import options
-from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell, waiting
-from pcor.every_context import count_contexts
-from pcor.reference import (
+from pcor.audit.reference_file import (
     REFERENCE_LIMIT,
     check_reference_size,
     expected_seconds,
     write_reference,
 )
-from pcor.schema import Schema
-from pcor.timing import duration
-from pcor.writing import check_target
+from pcor.cli import options
+from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell, waiting
+from pcor.public.schema import Schema
+from pcor.releasing.estimate import duration
+from pcor.search.every_context import count_contexts
+from pcor.support.files import check_target
 
 
 @guarded

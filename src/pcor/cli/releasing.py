@@ -8,15 +8,15 @@ from typing import Annotated, Any
 import typer
 
 import pcor
+from pcor.audit.schema_draft import marked_lines
 from pcor.cli import many, options, paying
 from pcor.cli.compiling import tell_of_compiling
 from pcor.cli.output import guarded, promised, say, say_json, tell, waiting
 from pcor.cli.sizes import beyond_limits
 from pcor.errors import ParameterError
-from pcor.schema import Schema
-from pcor.sources.fitting import marked_lines
-from pcor.sources.questions import PAIRS_LIMIT
-from pcor.writing import check_target
+from pcor.public.schema import Schema
+from pcor.rows.queries.queries import PAIRS_LIMIT
+from pcor.support.files import check_target
 
 # Above this the bound on what a release tells is so weak that a person should hear of it.
 HARDLY_PRIVATE = 10

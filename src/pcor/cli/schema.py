@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
+from pcor.audit.schema_draft import NO_ID, draft, marked_lines, misfits
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, say, say_json, tell, waiting
 from pcor.cli.sizes import beyond_limits, space_in_words
 from pcor.errors import WriteError, counted
-from pcor.schema import REVIEW, Schema
-from pcor.sources.fitting import NO_ID, draft, marked_lines, misfits
-from pcor.writing import check_target, write_text
+from pcor.public.schema import REVIEW, Schema
+from pcor.support.files import check_target, write_text
 
 app = typer.Typer(
     help="Draft a schema, or check that a table fits one.",

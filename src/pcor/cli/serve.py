@@ -105,9 +105,9 @@ def serve(
     Then: pcor serve --init --database books.db --data tables; the same without --init serves.
     """
     try:
-        from pcor.service import running
-        from pcor.service.listening import listen
-        from pcor.service.settings import Settings
+        from pcor.service import run
+        from pcor.service.core.settings import Settings
+        from pcor.service.server.sockets import listen
     except ModuleNotFoundError as missing:
         raise ParameterError(
             f"the service needs {missing.name}, which is not installed: pip install 'pcor[service]'"
@@ -139,26 +139,26 @@ def serve(
             folder = Path(name)
             (folder / "tables").mkdir()
             chosen = settings(str(folder / "books.db"), folder / "tables")
-            keys = running.prepare_demo(chosen)
+            keys = run.prepare_demo(chosen)
             say(f"PCOR serves synthetic salaries at {where}; nobody in them exists.")
             say("These keys are examples, and end with this process:")
             say(f"  owner    {keys.owner}")
             say(f"  analyst  {keys.analyst}")
             say(f"The API is described at {where}/openapi.json. Ctrl+C ends it.")
             sys.stdout.flush()  # into a pipe, Python would hold it back until the service ends
-            running.serve(chosen, sockets, workers=workers)
+            run.serve(chosen, sockets, workers=workers)
         return
     if database is None or data is None:
         raise ParameterError("give --database and --data, or --demo to try it without either")
-    chosen = settings(database, running.data_folder(data))
+    chosen = settings(database, run.data_folder(data))
     if init or new_owner_key:
-        token = running.prepare(chosen, new_owner_key=new_owner_key)
+        token = run.prepare(chosen, new_owner_key=new_owner_key)
         tell("The first owner's key. It is shown once and kept nowhere; store it now:")
         say(token)
         return
     if host not in _LOCAL and not secure_cookies:
         tell("note: others can reach it, over plain HTTP; put TLS in front, and --secure-cookies")
-    running.check_books(chosen)
+    run.check_books(chosen)
     sockets = listen(host, port)
     tell(f"pcor serves at {where}; Ctrl+C ends it")
-    running.serve(chosen, sockets, workers=workers)
+    run.serve(chosen, sockets, workers=workers)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pcor.enumeration import ENUMERATION_LIMIT, PATIENCE
 from pcor.errors import counted
-from pcor.schema import Schema
+from pcor.public.schema import Schema
+from pcor.search.coe import ENUMERATION_LIMIT, PATIENCE
 from pcor.search.direct import COUNTABLE
 
 

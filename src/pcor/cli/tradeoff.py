@@ -11,15 +11,7 @@ from typing import Annotated, Any
 import typer
 
 import pcor
-from pcor.accounting import exact
-from pcor.cli import options
-from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell
-from pcor.demo import salary_table
-from pcor.detectors import CountDetector, get_detector
-from pcor.enumeration import ENUMERATION_LIMIT
-from pcor.errors import NoValidContext, ParameterError
-from pcor.schema import Schema
-from pcor.tradeoff import (
+from pcor.audit.tradeoff import (
     EPSILONS,
     INTERVAL,
     LINES,
@@ -30,8 +22,16 @@ from pcor.tradeoff import (
     check_space,
     random_outliers,
 )
-from pcor.tradeoff import tradeoff as points_of
-from pcor.writing import check_target, write_text
+from pcor.audit.tradeoff import tradeoff as points_of
+from pcor.cli import options
+from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell
+from pcor.demo import salary_table
+from pcor.detectors import CountDetector, get_detector
+from pcor.errors import NoValidContext, ParameterError
+from pcor.public.accounting import exact
+from pcor.public.schema import Schema
+from pcor.search.coe import ENUMERATION_LIMIT
+from pcor.support.files import check_target, write_text
 
 ENDINGS = (".png", ".svg", ".html", ".json")
 QUICK_EPSILONS = ("0.02", "0.1", "0.5")
@@ -161,7 +161,7 @@ def _check_charts(out: Path) -> None:
     if out.suffix.lower() == ".json":
         return
     try:
-        import pcor.charts  # noqa: F401 (takes a while, and is an extra)
+        import pcor.audit.tradeoff_chart  # noqa: F401 (takes a while, and is an extra)
     except ImportError:
         raise ParameterError(
             f"--out {str(out)!r} needs altair and vl-convert, which are not installed: "
@@ -173,7 +173,7 @@ def _write(out: Path, points: Sequence[Point], content: dict[str, Any], note: st
     if out.suffix.lower() == ".json":
         write_text(out, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
         return
-    from pcor.charts import save_chart, tradeoff_chart
+    from pcor.audit.tradeoff_chart import save_chart, tradeoff_chart
 
     save_chart(tradeoff_chart(points, note), out)
 

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pcor.context import Context
-from pcor.schema import Schema
-from pcor.table import Table
+from pcor.public.context import Context
+from pcor.public.schema import Schema
+from pcor.rows.table import Table
 
 CLAIM = 107_431  # the claim that has to be explained
 CLAIM_AMOUNT = 7_480.50

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pcor.context import Context
-from pcor.schema import Schema, Value
-from pcor.table import Table
+from pcor.public.context import Context
+from pcor.public.schema import Schema, Value
+from pcor.rows.table import Table
 
 ROWS = 51_000
 _SEED = 20210620  # the opening of SIGMOD 2021; any other would do

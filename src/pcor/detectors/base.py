@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pcor.distant import Need
 from pcor.errors import ParameterError, check_whole
-from pcor.view import View, Words
+from pcor.rows.cells import View, Words
+from pcor.rows.remote import Need
 
 # More rows than this are beyond what whole numbers of 64 bits are multiplied with here.
 LARGEST_POPULATION = 1 << 31

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
-from pcor.distant import Need
 from pcor.errors import ParameterError, UnknownName
-from pcor.view import View, Words
+from pcor.rows.cells import View, Words
+from pcor.rows.remote import Need
 
 TAILS = ("upper", "lower")
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
 from pcor.errors import ParameterError, others_code
-from pcor.parallel import one_by_one
-from pcor.view import View, Words
+from pcor.rows.cells import View, Words
+from pcor.support.threads import one_by_one
 
 
 @dataclass(frozen=True)

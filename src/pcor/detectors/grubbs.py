@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
-from pcor.distant import Need
 from pcor.errors import ParameterError, UnknownName
-from pcor.parallel import in_slices
-from pcor.view import View, Words
+from pcor.rows.cells import View, Words
+from pcor.rows.remote import Need
+from pcor.support.threads import in_slices
 
 TAILS = ("both", "upper", "lower")
 

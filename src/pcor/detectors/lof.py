@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts, check_positive
 from pcor.errors import UnknownName, check_whole
-from pcor.parallel import in_slices
-from pcor.view import View, Words
+from pcor.rows.cells import View, Words
+from pcor.support.threads import in_slices
 
 TIES = ("lower", "all")
 _PILE = 1e-10

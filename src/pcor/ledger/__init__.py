@@ -4,13 +4,13 @@ Public: everything in it. It holds requests, which are made from the schema alon
 and the certificates that were released. No row, count, score or unreleased draw is ever written.
 """
 
-from pcor.ledger.accounts import OWNER, Account, Status
-from pcor.ledger.answers import read_answer
-from pcor.ledger.charging import Claim
+from pcor.ledger.accounts import Account, Status
 from pcor.ledger.entries import Entry, Head
 from pcor.ledger.ledger import Ledger
-from pcor.ledger.request import Request
 from pcor.ledger.verifying import Verification
+from pcor.releasing.answers import read_answer
+from pcor.releasing.payment import OWNER, Claim
+from pcor.releasing.request import Request
 
 __all__ = [
     "OWNER",

@@ -17,15 +17,14 @@ from sqlalchemy import Connection, Select, delete, insert, select
 
 from pcor.errors import BudgetExceeded, CapExceeded, LedgerError, ParameterError, plain
 from pcor.ledger import tables
-from pcor.ledger.amounts import DAMAGED, read_amount
-from pcor.ledger.request import Request
+from pcor.releasing.amounts import DAMAGED, read_amount
+from pcor.releasing.payment import OWNER
+from pcor.releasing.request import Request
 
 NOTHING = Fraction(0)
 
 # Stands for the dataset itself where an account is not an analyst's.
 EVERYBODY = ""
-# Spends from the dataset's budget without an allotment.
-OWNER = "owner"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ what it reads stays true until it has written. Nothing here draws.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, insert, literal_column, select, update
@@ -29,31 +28,12 @@ from pcor.ledger.accounts import (
     read_open,
     write_account,
 )
-from pcor.ledger.amounts import DAMAGED
 from pcor.ledger.entries import Head, append, check_successor, read_entry
 from pcor.ledger.leases import LEASE, end_lease, is_running, take_lease
 from pcor.ledger.refusals import MOST, count_refusal, forget_refusals, is_written
-from pcor.ledger.request import Request
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A request that is paid for.
-
-    Attributes:
-        request: what was asked.
-        charge: the number of the entry that charged it.
-        state: "new": charged now, to be drawn; "unfinished": charged before and never answered, to
-            be drawn; "done": answered.
-        answer: what is stored, where it is done.
-        lease: says that whoever holds this claim draws.
-    """
-
-    request: Request
-    charge: int
-    state: str
-    answer: Mapping[str, Any] | None = None
-    lease: str = field(default="", repr=False)
+from pcor.releasing.amounts import DAMAGED
+from pcor.releasing.payment import Claim
+from pcor.releasing.request import Request
 
 
 def find_answer(connection: Connection, request: Request) -> Claim | None:

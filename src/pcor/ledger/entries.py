@@ -21,8 +21,8 @@ from sqlalchemy import Connection, insert, select, update
 
 from pcor.errors import LedgerError, plain, sendable
 from pcor.ledger import tables
-from pcor.ledger.amounts import DAMAGED
-from pcor.ledger.request import canonical, fingerprint, sorted_json
+from pcor.releasing.amounts import DAMAGED
+from pcor.releasing.request import canonical, fingerprint, sorted_json
 
 KINDS = ("budget", "allotment", "closing", "charge", "answer", "refusal")
 START = "0" * 64

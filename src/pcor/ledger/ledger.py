@@ -21,8 +21,6 @@ from typing import IO, Any
 
 from sqlalchemy import Connection
 
-from pcor.certificate import Receipt, Release
-from pcor.choosing import Chooser
 from pcor.errors import (
     Amount,
     BudgetExceeded,
@@ -36,7 +34,6 @@ from pcor.errors import (
 from pcor.ledger.accounts import (
     EVERYBODY,
     NOTHING,
-    OWNER,
     Account,
     Status,
     payers,
@@ -44,10 +41,7 @@ from pcor.ledger.accounts import (
     read_accounts,
     write_account,
 )
-from pcor.ledger.amounts import DAMAGED, amount
-from pcor.ledger.answers import answer_from, read_answer, write_answer
 from pcor.ledger.charging import (
-    Claim,
     claim_request,
     find_answer,
     find_charge,
@@ -71,15 +65,20 @@ from pcor.ledger.entries import (
 )
 from pcor.ledger.leases import LEASE, RENEWAL, end_lease, forget_lease, renew_lease
 from pcor.ledger.refusals import MOST, forget_refusals, read_refusals
-from pcor.ledger.request import Request, check_name
 from pcor.ledger.trust import Trust
 from pcor.ledger.upgrading import open_tables
 from pcor.ledger.verifying import Totals, Verification, check_books
-from pcor.planning import plan
-from pcor.release import look, release_from
-from pcor.selection import SystemChooser
-from pcor.table import Table, check_table
-from pcor.writing import write_whole
+from pcor.mechanism.randomness import Chooser
+from pcor.mechanism.selection import SystemChooser
+from pcor.releasing.amounts import DAMAGED, amount
+from pcor.releasing.answers import answer_from, read_answer, write_answer
+from pcor.releasing.certificate import Receipt, Release
+from pcor.releasing.payment import OWNER, Claim
+from pcor.releasing.plan import plan
+from pcor.releasing.request import Request, check_name
+from pcor.releasing.run import look, release_from
+from pcor.rows.table import Table, check_table
+from pcor.support.files import write_whole
 
 
 class Ledger:

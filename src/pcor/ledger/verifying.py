@@ -20,10 +20,10 @@ from sqlalchemy import Connection, select
 from pcor.errors import BudgetExceeded, LedgerError, ParameterError
 from pcor.ledger import tables
 from pcor.ledger.accounts import EVERYBODY, NOTHING, Account, payers
-from pcor.ledger.amounts import read_amount
 from pcor.ledger.entries import KINDS, START, Entry, Head, read_entries
 from pcor.ledger.integrity import check_file, check_lookup
-from pcor.ledger.request import Request, fingerprint, sorted_json
+from pcor.releasing.amounts import read_amount
+from pcor.releasing.request import Request, fingerprint, sorted_json
 
 # A ledger in ruins need not be described stone by stone.
 MOST_PROBLEMS = 100

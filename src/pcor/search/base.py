@@ -16,11 +16,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.choosing import Chooser
-from pcor.context import Context, Space, unpack
-from pcor.enumeration import blocks
 from pcor.errors import NoValidContext, ParameterError, StartError, check_whole
-from pcor.validity import Validity
+from pcor.mechanism.randomness import Chooser
+from pcor.public.accounting import exact
+from pcor.public.context import Context, Space, unpack
+from pcor.search.coe import blocks
+from pcor.search.validity import Validity
 
 # Contexts of a record's space, many at once: one row each, one column per free value.
 Rows = NDArray[np.bool_]
@@ -149,6 +150,16 @@ class Search:
         """The calls of the exponential mechanism that the paper charges for."""
         return 1
 
+    @property
+    def share_of_final_draw(self) -> Fraction | None:
+        """The part of the budget for the final draw; ``None`` leaves it to the accountant."""
+        return None
+
+    @property
+    def where_it_starts(self) -> str:
+        """Where the start context comes from, in words; empty where there is none."""
+        return ""
+
     def verifications(self, free: int) -> tuple[int, int]:
         """Return how many contexts are judged: with luck, and at most.
 
@@ -209,6 +220,11 @@ class GraphSearch(SamplingSearch):
 
     start: Context | None = None
 
+    @property
+    def where_it_starts(self) -> str:
+        """Given, or drawn from the valid contexts."""
+        return "found by validity alone" if self.start is None else "given by the owner"
+
     def verifications(self, free: int) -> tuple[int, int]:
         """What finding a start takes, and the neighbours of every sample but the last."""
         few, most = self._tried(free, wanted=1) if self.start is None else (1, 1)
@@ -246,6 +262,11 @@ class SteeredSearch(GraphSearch):
         """Return the public parameters."""
         given = {} if self.final_share is None else {"final_share": float(self.final_share)}
         return super().describe() | given
+
+    @property
+    def share_of_final_draw(self) -> Fraction | None:
+        """The share that was given, read as it was written."""
+        return None if self.final_share is None else exact(self.final_share, "final_share")
 
     @property
     def paid_choices(self) -> int:

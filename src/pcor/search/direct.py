@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pcor.enumeration import ENUMERATION_LIMIT
 from pcor.errors import NOTHING, NoValidContext, TooLarge, check_whole, counted
 from pcor.search.base import Explorer, Search
+from pcor.search.coe import ENUMERATION_LIMIT
 
 # Contexts are numbered by 64-bit integers, whatever the limit.
 COUNTABLE = 1 << 60

@@ -17,8 +17,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.context import Space
-from pcor.schema import Attribute
+from pcor.public.context import Space
+from pcor.public.schema import Attribute
 from pcor.search.base import Rows
 
 Numbers = NDArray[np.float64]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pcor.context import Context
 from pcor.errors import ParameterError, UnknownName
-from pcor.schema import Schema
+from pcor.public.context import Context
+from pcor.public.schema import Schema
 from pcor.search.base import GraphSearch, SamplingSearch, Search
 from pcor.search.breadth_first import BreadthFirst
 from pcor.search.depth_first import DepthFirst

@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.context import Space
 from pcor.errors import NoValidContext, ParameterError, check_whole
+from pcor.public.context import Space
 from pcor.search.base import MOST_TRIES, NONE_FOUND, Explorer, GraphSearch, Rows
 from pcor.search.guess import Guess, Numbers
 

@@ -15,19 +15,19 @@ from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
 from pcor.ledger.database import Admission
-from pcor.service import (
-    page,
-    problems,
+from pcor.service import page
+from pcor.service.api import (
     routes_books,
     routes_datasets,
     routes_health,
     routes_keys,
     routes_releases,
 )
-from pcor.service.limits import Gate
-from pcor.service.service import Service
-from pcor.service.settings import ENVIRONMENT, Settings
-from pcor.service.supervision import end_with_parent
+from pcor.service.core import problems
+from pcor.service.core.limits import Gate
+from pcor.service.core.service import Service
+from pcor.service.core.settings import ENVIRONMENT, Settings
+from pcor.service.server.supervision import end_with_parent
 
 # The page's router is mounted by being named here.
 ROUTERS = (

@@ -21,12 +21,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from pcor.errors import PcorError
-from pcor.service import problems
-from pcor.service.keys import Key
+from pcor.service.api.roles import check_role
+from pcor.service.core import problems
+from pcor.service.core.keys import Key
+from pcor.service.core.problems import Problem, internal, of_error, of_status
 from pcor.service.page.rendering import render, url
-from pcor.service.problems import Problem, internal, of_error, of_status
-from pcor.service.roles import check_role
-from pcor.service.sessions import check_form, signed_in
+from pcor.service.page.sessions import check_form, signed_in
 
 MOST_FIELDS = 40
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")

@@ -13,10 +13,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from pcor.errors import plain
-from pcor.schema import REVIEW
-from pcor.service.models import DatasetBody
-from pcor.service.problems import Problem
-from pcor.service.registry import OPTIONS, PRESETS, Registration
+from pcor.public.schema import REVIEW
+from pcor.service.api.models import DatasetBody
+from pcor.service.core.problems import Problem
+from pcor.service.core.registry import OPTIONS, PRESETS, Registration
 
 # What the form is filled with before anybody has written into it.
 EMPTY: dict[str, str] = {

@@ -15,10 +15,10 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pcor.errors import sendable
-from pcor.service.keys import Key
+from pcor.service.core.keys import Key
 from pcor.service.page.routes_files import address
+from pcor.service.page.sessions import form_token
 from pcor.service.page.words import day, moment
-from pcor.service.sessions import form_token
 
 HEADERS = {
     "Content-Security-Policy": (

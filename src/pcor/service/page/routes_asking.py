@@ -15,16 +15,16 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 
 from pcor.errors import PcorError, plain
-from pcor.service import asking
-from pcor.service.asking import Question, Settled
-from pcor.service.jobs import Job, find_question, is_charged
-from pcor.service.keys import Key
+from pcor.service.core import questions
+from pcor.service.core.jobs import Job, find_question, is_charged
+from pcor.service.core.keys import Key
+from pcor.service.core.problems import Problem
+from pcor.service.core.questions import Question, Settled
+from pcor.service.core.registry import PRESETS, Registration
+from pcor.service.core.service import Service, of
 from pcor.service.page.door import Asker, Form, Visitor, as_problem, field, page_router, see
 from pcor.service.page.rendering import render
 from pcor.service.page.words import PlanView, account_in_words, plan_in_words, releases
-from pcor.service.problems import Problem
-from pcor.service.registry import PRESETS, Registration
-from pcor.service.service import Service, of
 
 router = page_router()
 
@@ -44,7 +44,7 @@ def show_datasets(request: Request, key: Visitor) -> Response:
     budgets = set(service.ledger.datasets())
     found = [
         _with_budget(service, key, one, has_budget=one.name in budgets)
-        for one in asking.open_datasets(service, key)
+        for one in questions.open_datasets(service, key)
     ]
     return render(request, "datasets.html", key=key, datasets=found)
 
@@ -58,7 +58,7 @@ def _with_budget(
         return shown  # its owner has not set a budget yet
     books = service.ledger.status(registration.name)
     own = [one for one in books.allotments if one.analyst == key.payer]
-    left = asking.left_for(service, key, registration)
+    left = questions.left_for(service, key, registration)
     return shown | {
         "account": account_in_words(own[0] if own else books.budget),
         "about": releases(left["about_releases_left"]["medium"]),
@@ -105,7 +105,7 @@ def show_question(
     """Return the form for a question and, once there is one, its plan."""
     service = of(request)
     with service.ledger.database.reading() as connection:
-        registration = asking.open_dataset(connection, key, dataset)
+        registration = questions.open_dataset(connection, key, dataset)
     offer, said = None, ""
     if record:
         try:
@@ -137,7 +137,7 @@ def confirm_question(request: Request, key: Asker, form: Form) -> Response:
         draw=_draw(field(form, "draw")),
     )
     try:
-        job = asking.ask(of(request), key, question, _call(field(form, "call")))
+        job = questions.ask(of(request), key, question, _call(field(form, "call")))
     except Problem as refused:
         if refused.kind != "still_running":
             raise
@@ -146,7 +146,7 @@ def confirm_question(request: Request, key: Asker, form: Form) -> Response:
 
 
 def _offer(service: Service, key: Key, question: Question) -> Offer:
-    settled = asking.settle(service, key, question)
+    settled = questions.settle(service, key, question)
     epsilon = settled.request.epsilon
     left = service.ledger.left(settled.registration.name, key.payer)
     before = _asked_before(service, settled)

@@ -11,12 +11,13 @@ from fastapi import Query, Request, Response
 from sqlalchemy import select
 
 from pcor.ledger.entries import entry_in_words
-from pcor.service import routes_books, tables
-from pcor.service.events import Event, check_events, read_events
+from pcor.service.api import routes_books
+from pcor.service.core import tables
+from pcor.service.core.events import Event, check_events, read_events
+from pcor.service.core.service import Service, of
 from pcor.service.page.door import Reader, page_router
 from pcor.service.page.rendering import render
 from pcor.service.page.words import account_in_words, day
-from pcor.service.service import Service, of
 
 router = page_router()
 

@@ -19,17 +19,17 @@ from fastapi.responses import StreamingResponse
 from pcor.audit import Exposed, Exposure
 from pcor.audit import exposure as exposure_of
 from pcor.audit.report import chance
-from pcor.ledger.request import canonical_record
-from pcor.promise import OWNER_ONLY
-from pcor.service.events import note as write_event
-from pcor.service.keys import Key
+from pcor.public.guarantee import OWNER_ONLY
+from pcor.releasing.request import canonical_record
+from pcor.service.core.events import note as write_event
+from pcor.service.core.keys import Key
+from pcor.service.core.problems import Problem
+from pcor.service.core.registry import PRESETS, Registration
+from pcor.service.core.service import Service, of
 from pcor.service.page.door import Form, Owner, as_problem, field, page_router
 from pcor.service.page.rendering import HEADERS, fragment, pieces, render
 from pcor.service.page.routes_asking import Text
 from pcor.service.page.routes_owning import newest
-from pcor.service.problems import Problem
-from pcor.service.registry import PRESETS, Registration
-from pcor.service.service import Service, of
 
 router = page_router()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fastapi import APIRouter, Response
 
-from pcor.service.problems import unknown
+from pcor.service.core.problems import unknown
 
 router = APIRouter()
 

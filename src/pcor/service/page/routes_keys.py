@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from fastapi import Request, Response
 
-from pcor.service import owning
-from pcor.service.keys import DAYS, MOST_DAYS, ROLES, read_key, read_keys
+from pcor.service.core import owner
+from pcor.service.core.keys import DAYS, MOST_DAYS, ROLES, read_key, read_keys
+from pcor.service.core.problems import Problem, unknown
+from pcor.service.core.service import of
 from pcor.service.page.door import Form, Owner, field, page_router, see
 from pcor.service.page.rendering import render
 from pcor.service.page.routes_asking import Text
-from pcor.service.problems import Problem, unknown
-from pcor.service.service import of
 
 router = page_router()
 
@@ -31,7 +31,7 @@ def make_key(request: Request, key: Owner, form: Form) -> Response:
     if not (days.isascii() and days.isdigit()) or not 1 <= int(days[:6]) <= MOST_DAYS:
         raise Problem(422, "invalid", f"days must be a whole number from 1 to {MOST_DAYS:,}")
     name = field(form, "name")
-    made, token = owning.new_key(
+    made, token = owner.new_key(
         of(request), key, role=field(form, "role"), name=name, days=int(days)
     )
     return _page(request, key, token, f"{made.role} {made.name}")
@@ -51,7 +51,7 @@ def confirm_taking_back(request: Request, key: Owner, id: Text) -> Response:  # 
 @router.post("/keys/revoke")
 def take_back_key(request: Request, key: Owner, form: Form) -> Response:
     """Take a key back, at once and for good."""
-    owning.take_back_key(of(request), key, field(form, "id"))
+    owner.take_back_key(of(request), key, field(form, "id"))
     return see("/keys")
 
 

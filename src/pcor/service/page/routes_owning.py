@@ -1,7 +1,7 @@
 """What owners do to datasets: look, register, set budgets and allotments, close them.
 
 Public: everything here but the name of a file, which only owners see. Everything goes through
-``owning``, as for the API, so it is in the audit log or the ledger.
+``core.owner``, as for the API, so it is in the audit log or the ledger.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from fastapi import Request, Response
 from pcor.errors import PcorError
 from pcor.ledger.accounts import read_open
 from pcor.ledger.entries import GUARANTEES
-from pcor.service import owning
-from pcor.service.keys import Key, read_keys
+from pcor.service.core import owner
+from pcor.service.core.keys import Key, read_keys
+from pcor.service.core.problems import Problem, unknown
+from pcor.service.core.registry import Registration, find_registration
+from pcor.service.core.service import Service, of
 from pcor.service.page.door import Form, Owner, as_problem, field, page_router, see
 from pcor.service.page.registering import CHOICES, EMPTY, body_of, budget_of, fields_of
 from pcor.service.page.rendering import render, url
 from pcor.service.page.routes_asking import Text
 from pcor.service.page.words import account_in_words
-from pcor.service.problems import Problem, unknown
-from pcor.service.registry import Registration, find_registration
-from pcor.service.service import Service, of
 
 router = page_router()
 
@@ -51,7 +51,7 @@ def set_budget(request: Request, key: Owner, form: Form) -> Response:
     """Set what all may spend together on a dataset."""
     name = field(form, "name")
     field(form, "epsilon")
-    owning.set_budget(of(request), key, name, budget_of(form))
+    owner.set_budget(of(request), key, name, budget_of(form))
     return see(url("/dataset", name=name))
 
 
@@ -60,7 +60,7 @@ def set_allotment(request: Request, key: Owner, form: Form) -> Response:
     """Set what an analyst may spend on a dataset; this opens it to them."""
     name, analyst = field(form, "name"), field(form, "analyst")
     field(form, "epsilon")
-    owning.allot(of(request), key, name, analyst, budget_of(form))
+    owner.allot(of(request), key, name, analyst, budget_of(form))
     return see(url("/dataset", name=name))
 
 
@@ -80,7 +80,7 @@ def confirm_closing(request: Request, key: Owner, name: Text, analyst: Text) -> 
 def close_dataset(request: Request, key: Owner, form: Form) -> Response:
     """Close a dataset to an analyst."""
     name = field(form, "name")
-    owning.close(of(request), key, name, field(form, "analyst"))
+    owner.close(of(request), key, name, field(form, "analyst"))
     return see(url("/dataset", name=name))
 
 
@@ -100,7 +100,7 @@ def register(request: Request, key: Owner, form: Form) -> Response:
         taken = _version(of(request), name)
         if taken and form.get("replaces") != str(taken):
             return _confirm(request, key, EMPTY | form, taken)
-        owning.register(of(request), key, name, given | {"replaces": taken})
+        owner.register(of(request), key, name, given | {"replaces": taken})
     except (Problem, PcorError) as error:
         refused = as_problem(error)
         if refused.status != 422:

@@ -14,20 +14,20 @@ from typing import Any
 
 from fastapi import Request, Response
 
-from pcor.certificate import Release
 from pcor.errors import sendable
 from pcor.ledger.entries import GUARANTEES
-from pcor.service import asking, owning
-from pcor.service.answers import split
-from pcor.service.jobs import Job
-from pcor.service.keys import Key
-from pcor.service.models import Identifier
+from pcor.releasing.certificate import Release
+from pcor.service.api.models import Identifier
+from pcor.service.core import owner, questions
+from pcor.service.core.answers import split
+from pcor.service.core.jobs import Job
+from pcor.service.core.keys import Key
+from pcor.service.core.problems import unknown
+from pcor.service.core.registry import Registration, find_registration
+from pcor.service.core.service import Service, of
 from pcor.service.page.door import Asker, Form, Owner, page_router, see
 from pcor.service.page.rendering import render
 from pcor.service.page.words import grid, plan_in_words
-from pcor.service.problems import unknown
-from pcor.service.registry import Registration, find_registration
-from pcor.service.service import Service, of
 
 router = page_router()
 
@@ -37,7 +37,7 @@ MOST_SHOWN = 500
 @router.get("/releases")
 def show_history(request: Request, key: Asker) -> Response:
     """Return what was paid for, the newest first: one's own; an owner's is everybody's."""
-    found = asking.history(of(request), key, MOST_SHOWN)
+    found = questions.history(of(request), key, MOST_SHOWN)
     return render(
         request, "history.html", key=key, releases=found, guarantees=GUARANTEES, most=MOST_SHOWN
     )
@@ -47,18 +47,18 @@ def show_history(request: Request, key: Asker) -> Response:
 def show_release(request: Request, key: Asker, name: Identifier) -> Response:
     """Return a question and, from the moment it may be seen, its answer."""
     service = of(request)
-    job, answer = asking.see(service, key, name)
+    job, answer = questions.see(service, key, name)
     certificate, error = (None, None) if answer is None else split(answer)
     registration = _registration(service, job)
-    wait = 0.0 if answer is not None else asking.seconds_to_look(service, job)
+    wait = 0.0 if answer is not None else questions.seconds_to_look(service, job)
     page = render(
         request,
         "release.html",
         key=key,
         job=job,
         said=job.to_public(service.now()),
-        state="done" if answer is not None else asking.state_of(service, job),
-        waiting=asking.WAITING,
+        state="done" if answer is not None else questions.state_of(service, job),
+        waiting=questions.WAITING,
         # A little after the moment: two clocks seldom agree to the millisecond.
         wait=math.ceil(wait * 10) / 10 + 0.2,
         reload=math.ceil(wait) + 1,
@@ -75,7 +75,7 @@ def show_release(request: Request, key: Asker, name: Identifier) -> Response:
 @router.post("/releases/{name}/close")
 def close_release(request: Request, key: Owner, form: Form, name: Identifier) -> Response:  # noqa: ARG001 (its token was checked)
     """Close a question whose file was replaced, for good."""
-    owning.close_question(of(request), key, name)
+    owner.close_question(of(request), key, name)
     return see(f"/releases/{name}")
 
 
@@ -100,7 +100,7 @@ def get_certificate_page(request: Request, key: Asker, name: Identifier) -> Resp
 
 
 def _certificate(service: Service, key: Key, name: str) -> tuple[Job, Mapping[str, Any]]:
-    job, answer = asking.see(service, key, name)
+    job, answer = questions.see(service, key, name)
     certificate = None if answer is None else split(answer)[0]
     if certificate is None:
         raise unknown("certificate")

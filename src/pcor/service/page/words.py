@@ -16,8 +16,8 @@ from typing import Any
 from pcor.errors import plain
 from pcor.ledger import Account
 from pcor.ledger.entries import amount_in_words
-from pcor.planning import Plan
-from pcor.schema import Schema
+from pcor.public.schema import Schema
+from pcor.releasing.plan import Plan
 
 # Beyond this a factor says nothing to anybody but that it is large.
 _LARGEST_FACTOR = 1000

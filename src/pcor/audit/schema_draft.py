@@ -1,0 +1,336 @@
+"""Fit a schema to data and data to a schema. For the owner's eyes: everything here shows rows.
+
+``draft`` proposes a schema and marks every value that it read off the data: a domain is public
+knowledge and has to be the owner's word, not the data's. ``misfits`` says what of the data does
+not fit a schema, values and counts included.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pcor.errors import MetricError, SourceError, did_you_mean
+from pcor.public.guarantee import OWNER_ONLY
+from pcor.public.schema import REVIEW, Attribute, Metric, Schema, Value, toml_value
+from pcor.rows.columns import check_separator, column_names, read_columns
+from pcor.rows.encoding import (
+    LARGEST_METRIC,
+    encode,
+    encode_attribute,
+    fitting_ids,
+    numbers,
+)
+
+# A numeric column with more distinct values than this is drafted as bins.
+MOST_VALUES = 20
+_BINS = 5
+_SHOWN_CELLS = 5
+_EMPTY_THEM = 'or empty them and set missing = "drop" under [metric]'
+
+_HEADER = """\
+# A draft by `pcor schema init`, not yet fit for use.
+# A domain is public knowledge: it says what could occur, not what does. Every line marked REVIEW
+# was read off the data. Check each one, add what can occur but did not, remove what only an error
+# can have put there, and then delete the marks.
+"""
+NO_ID = (
+    "no id column: a record is its row number, nothing is promised to whoever stands before it, "
+    "and guarantee 'dp' is refused"
+)
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """One way in which the data does not fit the schema. Private."""
+
+    column: str
+    problem: str
+    rows: int
+    examples: tuple[str, ...] = ()
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        shown = f", for example {', '.join(self.examples)}" if self.examples else ""
+        where = f" in {self.rows:,} row{'s' if self.rows > 1 else ''}" if self.rows else ""
+        remedy = f"; {self.remedy}" if self.remedy else ""
+        return f"column {self.column!r}: {self.problem}{where}{shown}{remedy}"
+
+
+def draft(
+    source: Any,
+    *,
+    metric: str,
+    attributes: list[str],
+    id_column: str | None = None,
+    name: str = "",
+) -> str:
+    """Return the text of a schema file for a table, with every value from the data marked."""
+    if not attributes:
+        raise SourceError(
+            "name at least one attribute, a column that contexts speak of: --attributes a,b,c"
+        )
+    wanted = [metric, *attributes, *([id_column] if id_column is not None else [])]
+    for column in wanted:
+        if wanted.count(column) > 1:
+            raise SourceError(
+                f"column {column!r} is named twice; each column has one role: the metric, an "
+                "attribute or the id"
+            )
+    columns = read_columns(source, wanted)
+    _check_metric(columns[metric], metric)
+    dataset = name or (Path(source).stem if isinstance(source, str | Path) else "dataset")
+    lines = [_HEADER, "[dataset]", f"name = {toml_value(dataset)}"]
+    lines += [f"# {NO_ID}" if id_column is None else f"id = {toml_value(id_column)}"]
+    lines += ["", "[metric]", f"column = {toml_value(metric)}"]
+    for attribute in attributes:
+        lines += [
+            "",
+            f"[attributes.{toml_value(attribute)}]",
+            *_domain(columns[attribute], attribute),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _check_metric(column: Any, name: str) -> None:
+    """Refuse a metric that is not numeric; a note shows the owner the first cells that are not."""
+    try:
+        numbers(column, Metric(name))
+    except MetricError:
+        refused = MetricError(
+            f"the metric {name!r} is not numeric: at least one row holds text or another kind of "
+            "value; a metric must be a number in every row"
+        )
+        cells = _cells_that_are_not_numbers(column)
+        refused.add_note(f"{OWNER_ONLY} {cells}; correct them, {_EMPTY_THEM}")
+        raise refused from None
+
+
+def _cells_that_are_not_numbers(column: Any) -> str:
+    """Return the first distinct ones, with the first row of each."""
+    wrong = _wrong_numbers(column)
+    first: dict[str, int] = {}
+    for row, cell in wrong:
+        first.setdefault(cell, row)
+    shown = [f"{cell!r} in row {row}" for cell, row in list(first.items())[:_SHOWN_CELLS]]
+    return f"{len(wrong):,} not numbers, first {', '.join(shown)} (rows are counted from 0)"
+
+
+def marked_lines(schema: Path) -> int:
+    """Return how many lines of a schema file still wait for the owner's review."""
+    return schema.read_text(encoding="utf-8").count(REVIEW)
+
+
+def misfits(source: Any, schema: Schema) -> list[Misfit]:
+    """Return everything that does not fit, for the owner's eyes."""
+    present = column_names(source)
+    missing = [
+        Misfit(c, f"the table has no such column{did_you_mean(c, present)}", 0)
+        for c in schema.columns
+        if c not in present
+    ]
+    if len(missing) == len(schema.columns):
+        if isinstance(source, str | Path):
+            check_separator(Path(source), present, schema.columns)
+        return missing
+    columns = read_columns(source, [c for c in schema.columns if c in present])
+    found = missing
+    if schema.metric.column in present:
+        found += _metric_misfits(columns[schema.metric.column], schema.metric)
+    for attribute in schema.attributes:
+        if attribute.name in present:
+            found += _attribute_misfits(columns[attribute.name], attribute)
+    if schema.id is not None and schema.id in present:
+        found += _id_misfits(columns[schema.id].to_pylist(), schema.id)
+        found += _ids_not_as_declared(columns[schema.id], schema)
+    return found or _nothing_left(columns, schema)
+
+
+def _domain(column: Any, name: str) -> list[str]:
+    values = _natural(column, name)
+    numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+    if numeric and (len(values) > MOST_VALUES or math.inf in values or -math.inf in values):
+        edges = _edges([float(v) for v in values])
+        return ["edges = [", *(f"  {toml_value(edge)},  {REVIEW}" for edge in edges), "]"]
+    return ["values = [", *(f"  {toml_value(value)},  {REVIEW}" for value in values), "]"]
+
+
+def _edges(values: list[float]) -> list[float]:
+    """Return edges of about equal bins that cover all values, the inner ones rounded."""
+    finite = [v for v in values if math.isfinite(v)]
+    edges = {v for v in (min(values), max(values)) if math.isinf(v)} | {*finite[:1], *finite[-1:]}
+    if len(finite) > 1:
+        low, high = finite[0], finite[-1]
+        # Halved, so that no range overflows; to two digits of the range, not of the numbers.
+        digits = 1 - math.floor(math.log10(high / 2 - low / 2 or 1))
+        inner = [low + (high / _BINS - low / _BINS) * place for place in range(1, _BINS)]
+        edges |= {rounded for edge in inner if low < (rounded := round(edge, digits)) < high}
+    return sorted(edges) if len(edges) > 1 else [-math.inf, math.inf]
+
+
+def _natural(column: Any, name: str) -> list[Value]:
+    """Return the distinct values in order, as numbers where every one of them is a number."""
+    try:
+        found = {v for v in column.unique().to_pylist() if v is not None and v == v}
+    except (pa.ArrowException, TypeError):
+        raise SourceError(
+            f"attribute {name!r}: its column does not hold single values; leave it out"
+        ) from None
+    if not found:
+        raise SourceError(f"attribute {name!r}: its column has no values at all; leave it out")
+    if all(isinstance(v, bool) for v in found):
+        return sorted(found)
+    for kind in (int, float):
+        read = {n for v in found if (n := _number(kind, v)) is not None}
+        if len(read) == len(found):
+            return sorted(read)
+    return sorted({str(v) for v in found})
+
+
+_WRITTEN = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?", re.ASCII)
+
+
+def _number(kind: type[int] | type[float], value: object) -> int | float | None:
+    """Return a number, or a text that is written like one, as this kind; "007" is a name."""
+    if isinstance(value, str | Decimal):
+        value = str(value)
+        with contextlib.suppress(ValueError):
+            number = kind(value) if _WRITTEN.fullmatch(value) else None
+            return number if number is not None and abs(number) < math.inf else None
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        with contextlib.suppress(OverflowError):
+            return kind(value) if kind(value) == value else None
+    return None
+
+
+def _metric_misfits(column: Any, metric: Metric) -> list[Misfit]:
+    try:
+        values = numbers(column, metric)
+    except MetricError:
+        return [_not_numbers(column, metric.column, f"correct them, {_EMPTY_THEM}")]
+    missing = int(np.isnan(values).sum())
+    huge = int((np.abs(values) > LARGEST_METRIC).sum())
+    found = []
+    if missing and metric.missing == "error":
+        remedy = 'missing = "drop" under [metric] leaves such rows out'
+        found.append(Misfit(metric.column, "no value", missing, remedy=remedy))
+    if huge:
+        remedy = "correct or remove them"
+        found.append(Misfit(metric.column, "infinite or beyond 1e100", huge, remedy=remedy))
+    return found
+
+
+def _attribute_misfits(column: Any, attribute: Attribute) -> list[Misfit]:
+    try:
+        codes = encode_attribute(column, attribute)
+    except SourceError:
+        if attribute.edges is not None:
+            remedy = "correct them, or declare values instead of edges"
+            return [_not_numbers(column, attribute.name, remedy)]
+        remedy = "leave this attribute out"
+        return [Misfit(attribute.name, "not a single value", len(column), remedy=remedy)]
+    outside = codes < 0
+    if attribute.outside != "error" or not outside.any():
+        return []
+    values = column.filter(pa.array(outside)).to_pylist()
+    named = [str(v) for v in values if v is not None]
+    found = []
+    if named:
+        remedy = f"declare what could occur, or {_ways(attribute)}"
+        shown = _examples(named)
+        found.append(
+            Misfit(attribute.name, "outside the declared domain", len(named), shown, remedy)
+        )
+    if len(values) > len(named):
+        missing = len(values) - len(named)
+        found.append(Misfit(attribute.name, "no value", missing, remedy=_ways(attribute)))
+    return found
+
+
+def _ways(attribute: Attribute) -> str:
+    """Return what a schema can say about rows outside a domain."""
+    drop = 'outside = "drop" leaves such rows out'
+    return drop if attribute.edges is not None else f"other = ... counts them as one value, {drop}"
+
+
+def _id_misfits(keys: list[object], column: str) -> list[Misfit]:
+    repeated = {key: count for key, count in Counter(keys).items() if count > 1}
+    if not repeated:
+        return []
+    examples = tuple(repr(key) for key in list(repeated)[:3])
+    remedy = "correct them, or declare no id: rows are then counted from 0"
+    return [Misfit(column, "an id that is not unique", sum(repeated.values()), examples, remedy)]
+
+
+def _ids_not_as_declared(column: Any, schema: Schema) -> list[Misfit]:
+    if not schema.id_patterns:
+        return []
+    keys = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    wrong = keys.filter(pa.array(~fitting_ids(keys, schema))).to_pylist()
+    if not wrong:
+        return []
+    remedy = "correct the ids, or id_type and id_pattern under [dataset]"
+    shown = _examples([str(key) for key in wrong if key is not None])
+    return [Misfit(schema.id or "", "an id not as declared", len(wrong), shown, remedy)]
+
+
+def _examples(values: list[str]) -> tuple[str, ...]:
+    return tuple(f"{value!r} ({count:,})" for value, count in Counter(values).most_common(5))
+
+
+def _not_numbers(column: Any, name: str, remedy: str) -> Misfit:
+    bad = [cell for _, cell in _wrong_numbers(column)]
+    return Misfit(name, "not a number", len(bad), _examples(bad), remedy)
+
+
+def _wrong_numbers(column: Any) -> list[tuple[int, str]]:
+    """Return the cells that are not numbers, each with its row; missing ones are no cells."""
+    cells = [(row, cell) for row, cell in enumerate(column.to_pylist()) if cell is not None]
+    # Only text can hold numbers beside what is not one; another type is wrong in every row.
+    fine = {text for text in {c for _, c in cells if isinstance(c, str)} if _is_number(text)}
+    return [(row, str(c)) for row, c in cells if not (isinstance(c, str) and c in fine)]
+
+
+def _is_number(text: str) -> bool:
+    """Tell whether the encoding reads a text as a number; a blank one is missing, not wrong."""
+    try:
+        return not text.strip() or pa.scalar(text.strip()).cast(pa.float64()).is_valid
+    except pa.ArrowException:
+        return False
+
+
+def _nothing_left(columns: pa.Table, schema: Schema) -> list[Misfit]:
+    """Say so where each row may be left out and all of them are: how many each column drops."""
+    try:
+        encode(columns, schema)
+    except SourceError:
+        if not columns.num_rows:
+            return [Misfit(schema.metric.column, "no row is left: the table is empty", 0)]
+        return _dropped(columns, schema)
+    return []
+
+
+def _dropped(columns: pa.Table, schema: Schema) -> list[Misfit]:
+    """Return for each column how many rows the schema leaves out because of it."""
+    found = []
+    empty = int(np.isnan(numbers(columns[schema.metric.column], schema.metric)).sum())
+    if empty:
+        said = 'no row is left; missing = "drop" applies'
+        found.append(Misfit(schema.metric.column, said, empty))
+    for attribute in schema.attributes:
+        column = columns[attribute.name]
+        outside = encode_attribute(column, attribute) < 0
+        if outside.any():
+            cells = [str(v) for v in column.filter(pa.array(outside)).to_pylist() if v is not None]
+            said = 'no row is left; outside = "drop" applies'
+            found.append(Misfit(attribute.name, said, int(outside.sum()), _examples(cells)))
+    return found

@@ -1,0 +1,347 @@
+"""The trade-off: what utility and validity an epsilon buys, for each search and guarantee.
+
+Private, and NOT PRIVATE in how it is made: the points are computed from the rows with seeded
+decisions and nobody pays for them. For synthetic tables, or for the owner only.
+
+A search is run with seeded decisions; what its final draw then gives on average is computed and not
+drawn: the chances of all candidates follow from their scores. The direct mechanism makes no other
+decision, so its points are what to expect, to within 1e-4.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcor.detectors import Detector, get_detector
+from pcor.errors import NoValidContext, ParameterError, TooLarge, check_whole, counted
+from pcor.mechanism.randomness import Chooser
+from pcor.public.context import Context
+from pcor.public.schema import Schema
+from pcor.releasing.plan import Plan, plan
+from pcor.releasing.run import best_first, explore
+from pcor.rows.table import Table
+from pcor.search import Direct
+from pcor.search.best_first import BestFirst, Met
+from pcor.search.coe import ENUMERATION_LIMIT, outliers
+from pcor.search.direct import COUNTABLE, advice
+from pcor.search.margin import SoftOrder
+from pcor.search.validity import Validity
+from pcor.testing import seeded
+
+EPSILONS = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1")
+RECORDS = 30
+
+INTERVAL = "90 % of the means of 2,000 resamples of the records (bootstrap)"
+
+# Candidates that share less than this chance are left out, and more candidates than bins are
+# counted by score: either moves an expectation by less than 1e-4.
+_NEGLIGIBLE = 1e-5
+_BINS = 4096
+_DEEPEST = 50.0  # exp(-50) times 2^24 contexts is far below it
+
+Numbers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One way to release: the settings of ``pcor.release`` that stay while epsilon changes."""
+
+    name: str
+    search: str = "direct"
+    guarantee: str = "ocdp"
+    accounting: str = "tight"
+    delta: str | None = None
+
+    def plan(
+        self, schema: Schema, epsilon: object, detector: Detector, limit: int = ENUMERATION_LIMIT
+    ) -> Plan:
+        """Settle a release of this line."""
+        return plan(
+            schema,
+            epsilon,
+            detector=detector,
+            search=self.search,
+            guarantee=self.guarantee,
+            accounting=self.accounting,
+            delta=self.delta,
+            limit=limit if self.search == "direct" else None,
+        )
+
+
+LINES = (
+    *(Line(name, name) for name in ("direct", "widest_first", "uniform", "random_walk")),
+    *(Line(name, name) for name in ("depth_first", "breadth_first")),
+    Line("breadth_first, paper's price", "breadth_first", accounting="paper"),
+    Line("breadth_first, delta 1e-6", "breadth_first", delta="1e-6"),
+)
+# With a detector that counts, and a guarantee for everyone but the record.
+PURE = Line("direct, dp", guarantee="dp")
+
+
+@dataclass(frozen=True)
+class Point:
+    """What one epsilon buys on one line.
+
+    Attributes:
+        epsilon: the total cost of a release.
+        line: the name of the line.
+        search: where candidates come from.
+        guarantee: ocdp or dp.
+        accounting: tight or paper.
+        delta: the slack, 0 for most.
+        detector: the rule that calls a record an outlier.
+        records: how many records the means are over.
+        utility: the population of the context drawn over that of the largest valid one, and 0
+            where it is not valid or there is none; the mean over records.
+        low: the lower end of the utility's interval (``INTERVAL``).
+        high: the upper end.
+        validity: the chance that a context comes back and is a valid one; the mean over records.
+    """
+
+    epsilon: float
+    line: str
+    search: str
+    guarantee: str
+    accounting: str
+    delta: float
+    detector: str
+    records: int
+    utility: float
+    low: float
+    high: float
+    validity: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the point for programs."""
+        return asdict(self)
+
+
+def tradeoff(
+    table: Table,
+    records: Sequence[int | str],
+    *,
+    detector: str | Detector = "lof",
+    epsilons: Sequence[object] = EPSILONS,
+    lines: Sequence[Line] = LINES,
+    seed: int = 0,
+    limit: int = ENUMERATION_LIMIT,
+    progress: Progress | None = None,
+) -> list[Point]:
+    """Return what each epsilon buys on each line. NOT PRIVATE: for the owner only.
+
+    Args:
+        table: the rows.
+        records: the keys of outliers; ``random_outliers`` finds some.
+        detector: a detector or its name.
+        epsilons: the total costs.
+        lines: what to compare.
+        seed: of all random decisions; every line and epsilon gets the same.
+        limit: the largest space of contexts to look for the largest valid one in.
+        progress: called with (parts done, parts in all) now and then.
+    """
+    if not records or not epsilons:
+        raise ParameterError("the trade-off needs at least one record and one epsilon")
+    check_space(table.schema, limit)
+    rule = get_detector(detector)
+    plans = {line: [line.plan(table.schema, e, rule, limit) for e in epsilons] for line in lines}
+    direct = [Line("direct").plan(table.schema, e, rule, limit) for e in epsilons]
+    flattest = min(float(settled.bill.eta) for settled in direct)
+    found: dict[Line, list[list[Outcome]]] = {line: [] for line in lines}
+    for place, record in enumerate(records):
+        validity = Validity(table, table.record(record), rule)
+        valid = _best(validity, flattest)
+        for done, line in enumerate(lines, start=place * len(lines)):
+            chooser_seed = seed * 1_000_003 + place
+            found[line].append(_outcomes(plans[line], validity, valid, chooser_seed))
+            if progress is not None:
+                progress(done + 1, len(records) * len(lines))
+    return [
+        _point(line, settled, [row[column] for row in found[line]])
+        for line in lines
+        for column, settled in enumerate(plans[line])
+    ]
+
+
+def check_space(schema: Schema, limit: int = ENUMERATION_LIMIT) -> None:
+    """Refuse a space in which the largest valid context cannot be found for comparison."""
+    check_whole("limit", limit, COUNTABLE)
+    size = 1 << schema.free
+    if size > limit:
+        raise TooLarge(
+            f"the trade-off compares with the largest valid context, and a record has "
+            f"{counted(size)} possible ones, more than the limit of {limit:,}",
+            python=advice(size, "raise limit=", "declare fewer values"),
+            cli=advice(size, "raise --limit", "declare fewer values"),
+        )
+
+
+def random_outliers(
+    table: Table, detector: str | Detector, count: int, seed: int = 0
+) -> list[int | str]:
+    """Return records, each an outlier in some random context; fewer where there are few."""
+    numbers = random.Random(seed)  # noqa: S311 (which records to look at)
+    found: list[int | str] = []
+    for _ in range(20 * count):
+        bits = numbers.getrandbits(table.schema.width)
+        if all(bits & own for own in table.schema.attribute_masks):
+            flagged = outliers(table, Context.from_mask(table.schema, bits), detector)
+            new = [key for key in flagged if key not in found]
+            found += [numbers.choice(new)] if new else []
+        if len(found) == count:
+            break
+    if not found:
+        raise NoValidContext(
+            "no outlier was found in random contexts of this table; try another detector or other "
+            "settings"
+        )
+    return found
+
+
+class Outcome(NamedTuple):
+    """What to expect of one release."""
+
+    utility: float
+    validity: float
+
+
+class Candidates(NamedTuple):
+    """What the final draw is among, by falling score. Private."""
+
+    scores: Numbers
+    populations: Numbers  # 0 where the context is not valid
+
+
+def _outcomes(
+    plans: Sequence[Plan], validity: Validity, valid: Candidates, seed: int
+) -> list[Outcome]:
+    """Return what to expect of each plan of a line, for one record."""
+    largest = int(valid.populations[0])
+    flattest = min(float(settled.bill.eta) for settled in plans)
+    found: Candidates | None = None
+    outcomes = []
+    for settled in plans:
+        # Only paid choices depend on epsilon; other candidates serve for all.
+        if found is None or settled.search.paid_choices:
+            found = _candidates(settled, validity, valid, seeded(seed), flattest)
+        outcomes.append(expected(found, largest, float(settled.bill.eta), settled.selection))
+    return outcomes
+
+
+def _candidates(
+    settled: Plan, validity: Validity, valid: Candidates, chooser: Chooser, eta: float
+) -> Candidates:
+    """Run a search. Nothing found is no candidates."""
+    if isinstance(settled.search, Direct):
+        order = best_first(settled, validity)
+        return _soft(order, validity, eta) if isinstance(order, SoftOrder) else valid
+    try:
+        _, listed = explore(settled, validity, chooser)
+    except NoValidContext:
+        listed = []
+    scores = np.sort(np.array(listed, dtype=np.int64))[::-1]
+    return Candidates(scores, scores)
+
+
+def _best(validity: Validity, eta: float) -> Candidates:
+    """Return the valid contexts, largest first, until the others can hardly be drawn."""
+    order = BestFirst(validity, validity.table.view.cell_counts)
+    _meet(order, eta)
+    scores = _scores(order)
+    if not len(scores):
+        raise NoValidContext("one of the records has no valid context at all; give outliers only")
+    return Candidates(scores, scores)
+
+
+def _soft(order: SoftOrder, validity: Validity, eta: float) -> Candidates:
+    """Return all contexts by soft score, or those that can be drawn where they are too many."""
+    if order.list_all():
+        return Candidates(order.scores, order.populations() * (order.scores > 0))
+    _meet(order, eta)
+    scores = _scores(order)
+    return Candidates(scores, validity.table.populations(order.masks()) * (scores > 0))
+
+
+def _scores(order: Met) -> Numbers:
+    met = order.met()
+    scores: Numbers = np.repeat([run.utility for run in met], [run.count for run in met])
+    return scores.astype(np.int64)
+
+
+def _meet(order: BestFirst | SoftOrder, eta: float) -> None:
+    """Meet candidates until the others can hardly be drawn."""
+    while not order.finished:
+        order.advance()
+        if order.met():
+            best = order.met()[0].utility
+            rest = [(r.count, eta * min(r.utility - best, 0)) for r in order.remaining()]
+            # Under either mechanism no others are drawn with more chance than their weights' sum.
+            if sum(count * float(np.exp(depth)) for count, depth in rest) < _NEGLIGIBLE:
+                break
+
+
+def expected(candidates: Candidates, largest: int, eta: float, mechanism: str) -> Outcome:
+    """Return what the final draw gives on average."""
+    if len(candidates.scores) == 0:
+        return Outcome(0.0, 0.0)
+    depth = eta * (candidates.scores[0] - candidates.scores)
+    depth = depth[: np.searchsorted(depth, _DEEPEST, side="right")]
+    shares = candidates.populations[: len(depth)] / largest
+    groups: Floats = np.array([np.ones(len(depth)), depth, shares, shares > 0])
+    if len(depth) > _BINS:
+        place = (depth * (_BINS / _DEEPEST)).astype(np.int64)
+        groups = np.array([np.bincount(place, column) for column in groups])
+        groups = groups[:, groups[0] > 0]
+        groups[1] /= groups[0]
+    counts, depths, gains, ones = groups
+    chances = _chances(depths, counts, mechanism)
+    total = chances @ counts
+    return Outcome(float(chances @ gains / total), float(chances @ ones / total))
+
+
+def _chances(depth: Floats, counts: Floats, mechanism: str) -> Floats:
+    """Return the chance of one candidate of each group, up to a common factor.
+
+    Permute-and-flip: the integral over x in [0, 1] of q_i * prod(1 - x q_j, j != i), as in
+    ``audit.exact.selection_log_chances``. It falls like exp(-x * sum of q), so pieces of doubling
+    length follow it with few nodes.
+    """
+    q = np.exp(-depth)
+    if mechanism == "exponential":
+        return q
+    total = float(counts @ q)
+    edges = [0.0, *(2**k / total for k in range(6) if 2**k < total / 2), min(1.0, 64 / total)]
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    lengths = np.diff(edges)[:, np.newaxis]
+    x = (np.array(edges[:-1])[:, np.newaxis] + lengths * (nodes + 1) / 2).ravel()
+    failures = 1 - np.outer(q, x)
+    nobody = np.exp(counts @ np.log(failures))
+    chances: Floats = (q[:, np.newaxis] / failures) @ (nobody * (lengths * weights / 2).ravel())
+    return chances
+
+
+def _point(line: Line, settled: Plan, outcomes: Sequence[Outcome]) -> Point:
+    utilities = np.array([outcome.utility for outcome in outcomes])
+    resampled = np.random.default_rng(0).choice(utilities, (2000, len(utilities))).mean(axis=1)
+    low, high = np.quantile(resampled, [0.05, 0.95])
+    return Point(
+        epsilon=float(settled.bill.epsilon),
+        line=line.name,
+        search=settled.search.name,
+        guarantee=line.guarantee,
+        accounting=line.accounting,
+        delta=float(settled.bill.delta),
+        detector=settled.detector.name,
+        records=len(outcomes),
+        utility=float(utilities.mean()),
+        low=float(low),
+        high=float(high),
+        validity=float(np.mean([outcome.validity for outcome in outcomes])),
+    )

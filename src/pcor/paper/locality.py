@@ -1,0 +1,149 @@
+"""Is it locality that makes the searches work? Outliers assigned at random (ROA) say no to none.
+
+Private: the records asked about. The paper's source has a paragraph that its published version
+leaves out: a rule without any structure calls V an outlier of C iff MD5(C, V) = 0 mod 128, and
+breadth-first search then finds hardly anything beside its start. Beside it, the real detectors.
+
+Why it is right: the search sees a table only through verdicts, so putting other verdicts in their
+place is all that is needed. The contexts hashed are those that contain the record's own values, as
+for every other rule.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcor.paper.comparing import REPETITIONS
+from pcor.paper.published import RANDOM_ASSIGNMENT
+from pcor.paper.running import Unit
+from pcor.paper.storing import Store
+from pcor.paper.subjects import Subject, one_subject, seed_of
+from pcor.paper.tables import REDUCED
+from pcor.paper.ways import DETECTORS, paper
+from pcor.public.context import Context
+from pcor.releasing.run import explore
+from pcor.rows.cells import View, Words
+from pcor.search.validity import Validity
+from pcor.testing import seeded
+
+KIND = "locality"
+MODULUS = 128
+SAMPLES = 50
+QUICK = 5
+
+_REAL, _RANDOM = "detector", "random"
+_TRIES = 1 << 16
+
+
+class RandomAssignment(Validity):
+    """Verdicts by a hash of the context and the record: no structure at all."""
+
+    def judge(
+        self, view: View, words: Words, moments: NDArray[np.float64] | None = None
+    ) -> NDArray[np.bool_]:
+        """Return whether MD5(context, record) is 0 modulo 128, for each context."""
+        del view, moments
+        record = str(self.record.key).encode()
+        return np.array([_is_zero(word.tobytes() + record) for word in words.astype("<u8")])
+
+
+def _is_zero(content: bytes) -> bool:
+    digest = hashlib.md5(content, usedforsecurity=False).digest()
+    return int.from_bytes(digest, "big") % MODULUS == 0
+
+
+def measure(unit: Unit) -> dict[str, Any]:
+    """Count the samples that breadth-first search collects, by the detector and at random."""
+    subject = one_subject(unit.table, unit.detector, unit.number, unit.seed, "many")
+    seed = seed_of(unit.seed, KIND, unit.table, unit.detector, unit.number)
+    return {part: _collected(subject, seed, at_random=part == _RANDOM) for part in unit.parts}
+
+
+def _collected(subject: Subject, seed: int, *, at_random: bool) -> int:
+    """Return how many samples there are; 0 where not even a start was found."""
+    known, start = subject.validity, subject.start
+    kind = RandomAssignment if at_random else Validity
+    validity = kind(known.table, known.record, known.detector)
+    space, chooser = known.record.space, seeded(seed)
+    if at_random:
+        drawn = chooser.sample(
+            space.size,
+            lambda tried: validity([space.mask(index) for index in tried]),
+            wanted=1,
+            cap=_TRIES,
+        )
+        if not drawn:
+            return 0
+        start = Context.from_mask(space.schema, space.mask(drawn[0]))
+    way = paper("breadth_first", "0.2", SAMPLES)
+    candidates, _ = explore(way.plan(space.schema, known.detector, start), validity, chooser)
+    return len(candidates)
+
+
+@dataclass(frozen=True)
+class Locality:
+    """The experiment."""
+
+    name: str = "locality"
+    title: str = "Locality: outliers assigned at random"
+    source: str = "the paragraph 'Random Outlier Assignment' of the paper's source"
+    remarks: tuple[str, ...] = (
+        "How many samples breadth-first search (n = 50) collects before nothing is in reach. "
+        "'At random' puts MD5(context, record) = 0 mod 128 in place of the detector.",
+    )
+    usual: tuple[str, ...] = (*REDUCED, "salary_51k")
+    fallback: str = "synthetic_reduced"
+
+    def units(self, tables: Sequence[str], *, quick: bool, seed: int) -> list[Unit]:
+        """Return the work; the random rule needs to be tried with one detector's records only."""
+        return [
+            Unit(KIND, table, name, number, seed, (_REAL, _RANDOM) if name == "lof" else (_REAL,))
+            for table in tables
+            for name in DETECTORS
+            for number in range(QUICK if quick else REPETITIONS)
+        ]
+
+    def rows(self, store: Store, tables: Sequence[str], *, quick: bool, seed: int) -> list[Any]:
+        """Return a row for every table and rule."""
+        units = self.units(tables, quick=quick, seed=seed)
+        rows = []
+        for table in tables:
+            for rule, detector, part in (
+                *((name, name, _REAL) for name in DETECTORS),
+                ("at random", "lof", _RANDOM),
+            ):
+                sizes = [
+                    store.found(unit)[part]
+                    for unit in units
+                    if (unit.table, unit.detector) == (table, detector) and not store.missing(unit)
+                ]
+                rows.append(self._row(table, rule, sizes))
+        return rows
+
+    def _row(self, table: str, rule: str, sizes: Sequence[int]) -> dict[str, Any]:
+        counted = Counter(sizes)
+        published = RANDOM_ASSIGNMENT if rule == "at random" and "salary" in table else {}
+        return {
+            "experiment": self.name,
+            "table": table,
+            "rule": rule,
+            "records": len(sizes),
+            "full_sets": counted[SAMPLES],
+            "start_only": counted[1],
+            "two": counted[2],
+            "three": counted[3],
+            "mean_samples": round(float(np.mean(sizes)), 2) if sizes else 0.0,
+            "sizes": sorted(counted.items()),
+            **({"paper_start_only": published[1], "paper_two": published[2]} if published else {}),
+            **({"paper_three": published[3]} if published else {}),
+        }
+
+
+EXPERIMENT = Locality()

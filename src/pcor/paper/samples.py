@@ -1,0 +1,20 @@
+"""More samples: Tables "Effect of # of samples", Figure 5. Public: the settings."""
+
+from __future__ import annotations
+
+from pcor.paper.comparing import OURS, PAPER, Comparison, Line
+from pcor.paper.published import SAMPLES
+from pcor.paper.ways import ours, paper
+
+EXPERIMENT = Comparison(
+    name="samples",
+    title="Utility by the number of samples",
+    source="Tables 'Effect of # of samples', Figure 5",
+    lines=(
+        *(
+            Line(f"BFS, n = {count}", paper("breadth_first", "0.2", count), PAPER, published)
+            for count, published in SAMPLES.items()
+        ),
+        Line("Direct (no samples)", ours("0.2"), OURS),
+    ),
+)

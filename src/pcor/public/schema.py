@@ -1,0 +1,380 @@
+"""The schema: what is public about a table before anybody looks at its rows.
+
+Public: everything here. A schema declares the metric, the context attributes with their whole
+domains in order, and what to do with rows that do not fit. Domains are never read off the data
+(paper, Section 4): otherwise a released context would tell which values occur.
+
+A schema file is TOML::
+
+    [dataset]
+    name = "claims"
+    id = "claim"                      # optional: the column that names a record
+    id_pattern = "C-[0-9]{6}"         # optional: what ids look like, so that misprints are refused
+    # positions = "public"            # instead of an id: anybody may know who stands where
+
+    [metric]
+    column = "amount"
+    missing = "error"                 # or "drop"
+
+    [attributes.region]
+    values = ["north", "south", "elsewhere"]
+    other = "elsewhere"               # rows with any other region count as this one
+    shares = [0.5, 0.3, 0.2]          # optional: how the rows are spread, if that is public
+
+    [attributes.age]
+    edges = [18, 25, 65, 120]         # bins [18, 25), [25, 65), [65, 120]
+    outside = "drop"                  # rows outside every bin are left out; default "error"
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from pcor.errors import ContextError, RecordError, SchemaError, did_you_mean
+from pcor.public.domain import (
+    MISSING,
+    OUTSIDE,
+    Attribute,
+    Metric,
+    Value,
+    check_name,
+    check_order,
+    find_code,
+)
+from pcor.public.record_ids import TYPES, check_declared, matches
+
+# A schema is declared with these, so they are found here too.
+__all__ = [
+    "MISSING",
+    "OUTSIDE",
+    "POSITIONS",
+    "REVIEW",
+    "Attribute",
+    "Metric",
+    "Schema",
+    "Value",
+    "find_code",
+    "toml_value",
+]
+
+# Marks a line that ``pcor schema init`` read off the data and the owner has not confirmed.
+REVIEW = "# REVIEW: read off the data"
+
+# What a schema without an id may say of the places of its rows.
+POSITIONS = ("public",)
+
+_DATASET = ("name", "id", "id_type", "id_pattern", "positions")
+_KEYS = ("values", "edges", "outside", "other", "shares")
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Schema:
+    """The public description of a table.
+
+    Args:
+        metric: the metric column, or a mapping or ``Metric`` that also says what missing does.
+        attributes: name -> the domain as a sequence (a set has no order to keep, and is refused),
+            or a mapping with the keys of a schema file (``values`` or ``edges``, ``outside``,
+            ``other``, ``shares``).
+        id: the column that names a record; without it a record is its 0-based row number.
+        name: the name of the dataset, printed on certificates.
+        positions: ``"public"`` in a schema without an id: anybody may know how many rows stand
+            before a record. ``guarantee="dp"`` needs an id, or this.
+        id_type: "integer" where every id is a whole number.
+        id_pattern: a regular expression (of RE2) that every id matches as a whole. Whatever does
+            not is refused before anything is looked up or charged.
+
+    >>> schema = Schema(metric="salary", attributes={"job": ["CEO", "Lawyer"], "city": ["Ottawa"]})
+    >>> schema.width
+    3
+    """
+
+    metric: Metric
+    attributes: tuple[Attribute, ...]
+    id: str | None
+    name: str
+    positions: str | None
+    id_type: str | None
+    id_pattern: str | None
+
+    def __init__(
+        self,
+        metric: str | Metric | Mapping[str, Any],
+        attributes: Mapping[str, Any],
+        id: str | None = None,  # noqa: A002 (the contract's name)
+        name: str = "dataset",
+        *,
+        positions: str | None = None,
+        id_type: str | None = None,
+        id_pattern: str | None = None,
+    ) -> None:
+        if not isinstance(attributes, Mapping):
+            raise SchemaError("attributes must map each column's name to its domain")
+        columns = tuple(_attribute(key, declared) for key, declared in attributes.items())
+        if not columns:
+            raise SchemaError("a schema needs at least one attribute; none is declared")
+        values: dict[str, Any] = {
+            "metric": _metric(metric),
+            "attributes": columns,
+            "id": id,
+            "name": name,
+            "positions": positions,
+            "id_type": id_type,
+            "id_pattern": id_pattern,
+        }
+        for key, value in values.items():
+            object.__setattr__(self, key, value)
+        self._check_columns()
+
+    def _check_columns(self) -> None:
+        if self.id is not None:
+            check_name("the id column", self.id)
+        check_declared(self.id, self.id_type, self.id_pattern)
+        if self.positions is not None:
+            if self.positions not in POSITIONS:
+                raise SchemaError(f'positions must be "public", not {self.positions!r}')
+            if self.id is not None:
+                raise SchemaError(
+                    "positions speak of row numbers, and with an id a record is not named by one; "
+                    "declare the id or positions, not both"
+                )
+        check_name("the dataset", self.name)
+        for column in self.columns:
+            if self.columns.count(column) > 1:
+                raise SchemaError(f"column {column!r} is declared twice; each column has one role")
+
+    def __eq__(self, other: object) -> bool:
+        # By fingerprint: to Python 1, 1.0 and True are equal, but they are different declarations.
+        return self.sha256 == other.sha256 if isinstance(other, Schema) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.sha256)
+
+    @cached_property
+    def offsets(self) -> tuple[int, ...]:
+        """For each attribute, the position of its first value among a context's bits."""
+        return tuple(accumulate((len(a.values) for a in self.attributes[:-1]), initial=0))
+
+    @property
+    def width(self) -> int:
+        """The number of attribute values, t in the paper: the length of a context's bits."""
+        return self.offsets[-1] + len(self.attributes[-1].values)
+
+    @property
+    def free(self) -> int:
+        """How many values a context of a given record may have or lack: 2^free such contexts."""
+        return self.width - len(self.attributes)
+
+    @property
+    def domains(self) -> dict[str, tuple[Value, ...]]:
+        """The declared values of each attribute."""
+        return {attribute.name: attribute.values for attribute in self.attributes}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that a table must have."""
+        named = (self.metric.column, *(a.name for a in self.attributes))
+        return named if self.id is None else (*named, self.id)
+
+    @property
+    def names_records(self) -> bool:
+        """Whether a record's name is public: an id, or a row number that was declared so."""
+        return self.id is not None or self.positions is not None
+
+    @cached_property
+    def attribute_masks(self) -> tuple[int, ...]:
+        """For each attribute, the mask of all its values."""
+        return tuple(
+            ((1 << len(a.values)) - 1) << offset
+            for a, offset in zip(self.attributes, self.offsets, strict=True)
+        )
+
+    @cached_property
+    def sha256(self) -> str:
+        """A fingerprint of everything that the schema declares."""
+        text = json.dumps(self.to_dict(), separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def attribute(self, name: str) -> Attribute:
+        """Return the attribute of this name, or refuse with the nearest one."""
+        return self.attributes[self.index(name)]
+
+    def index(self, name: str) -> int:
+        """Return the place of the attribute of this name."""
+        names = [a.name for a in self.attributes]
+        if name not in names:
+            raise ContextError(
+                f"the schema has no attribute {name!r}{did_you_mean(name, names)}; "
+                f"attributes: {', '.join(names)}"
+            )
+        return names.index(name)
+
+    def check_id(self, record: object) -> None:
+        """Refuse a record that is not written like an id, where the schema says how they are."""
+        if not self.id_patterns or matches(str(record), self.id_patterns):
+            return
+        ways = " and ".join(
+            [
+                *(["are whole numbers"] if self.id_type is not None else []),
+                *([f"match {self.id_pattern}"] if self.id_pattern is not None else []),
+            ]
+        )
+        raise RecordError(
+            f"{self.id} {record!r} is not written like an id of this table: they {ways}; check it "
+            "for misprints. Nothing was looked up or charged"
+        )
+
+    @cached_property
+    def id_patterns(self) -> tuple[str, ...]:
+        """What every id matches as a whole; nothing where nothing is declared."""
+        written = None if self.id_type is None else TYPES[self.id_type]
+        return tuple(one for one in (written, self.id_pattern) if one is not None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the schema in the shape of a schema file; the order of attributes matters."""
+        # What is not declared is left out: older schemas keep their fingerprints.
+        dataset = {key: getattr(self, key) for key in _DATASET}
+        return {
+            "dataset": {key: value for key, value in dataset.items() if value is not None},
+            "metric": {"column": self.metric.column, "missing": self.metric.missing},
+            "attributes": {a.name: a.to_dict() for a in self.attributes},
+        }
+
+    def to_toml(self) -> str:
+        """Return the schema as the text of a schema file."""
+        lines = []
+        for table, content in self.to_dict().items():
+            if table == "attributes":
+                for name, declared in content.items():
+                    lines += ["", f"[attributes.{toml_value(name)}]", *_assignments(declared)]
+            else:
+                lines += ["", f"[{table}]", *_assignments(content)]
+        return "\n".join(lines[1:]) + "\n"
+
+    @classmethod
+    def from_dict(cls, declared: Mapping[str, Any]) -> Schema:
+        """Build a schema from the shape of a schema file."""
+        _check_keys("the schema", declared, ("dataset", "metric", "attributes"))
+        for table in ("metric", "attributes"):
+            if table not in declared:
+                raise SchemaError(
+                    f"the schema has no [{table}] table; `pcor schema init` drafts a whole one"
+                )
+        for table, content in declared.items():
+            if not isinstance(content, Mapping):
+                raise SchemaError(f"[{table}] must be a table of its own, not a single value")
+        dataset = declared.get("dataset", {})
+        _check_keys("[dataset]", dataset, _DATASET)
+        return cls(
+            metric=declared["metric"],
+            attributes=declared["attributes"],
+            **dataset,
+        )
+
+    @classmethod
+    def from_file(cls, path: str | Path, *, draft: bool = False) -> Schema:
+        """Read a schema file.
+
+        Args:
+            path: where it is.
+            draft: take one in which the data, and not yet the owner, says what could occur: lines
+                that ``pcor schema init`` marked REVIEW. For the owner's eyes, never for a release.
+        """
+        try:
+            # Some editors begin a file with a byte order mark.
+            text = Path(path).read_text(encoding="utf-8-sig")
+            declared = tomllib.loads(text)
+        except FileNotFoundError:
+            raise SchemaError(
+                f"no schema file {str(path)!r}; `pcor schema init` drafts one"
+            ) from None
+        except (OSError, UnicodeDecodeError):
+            raise SchemaError(
+                f"the schema file {str(path)!r} cannot be read: it must be a text file in UTF-8 "
+                "that you may open"
+            ) from None
+        except RecursionError:
+            raise SchemaError(
+                f"the schema file {str(path)!r} is nested too deeply to be a schema"
+            ) from None
+        except tomllib.TOMLDecodeError as error:
+            raise SchemaError(f"the schema file {str(path)!r} is not TOML: {error}") from None
+        if REVIEW in text and not draft:
+            raise SchemaError(
+                f"the schema {str(path)!r} is a draft: lines marked REVIEW were read off the data, "
+                "and a domain is public. Read each one, add what could occur but did not, delete "
+                "the marks, and try again. Nothing was released or charged"
+            )
+        return cls.from_dict(declared)
+
+
+def toml_value(value: object) -> str:
+    """Write one value as TOML. A JSON string is a TOML basic string but for the DEL character."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)
+
+
+def _assignments(content: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{key} = [{', '.join(toml_value(v) for v in value)}]"
+        if isinstance(value, list)
+        else f"{key} = {toml_value(value)}"
+        for key, value in content.items()
+    ]
+
+
+def _metric(declared: str | Metric | Mapping[str, Any]) -> Metric:
+    if isinstance(declared, Metric):
+        return declared
+    if isinstance(declared, str):
+        return Metric(declared)
+    if not isinstance(declared, Mapping):
+        raise SchemaError("the metric must be named by a text, or declared by a table")
+    _check_keys("[metric]", declared, ("column", "missing"))
+    if "column" not in declared:
+        raise SchemaError(
+            '[metric] has no column; name the numeric column to judge by: column = "amount"'
+        )
+    return Metric(declared["column"], declared.get("missing", "error"))
+
+
+def _attribute(name: str, declared: Any) -> Attribute:
+    check_name("an attribute", name)
+    if not isinstance(declared, Mapping):
+        if isinstance(declared, str) or not isinstance(declared, Iterable):
+            raise SchemaError(f"attribute {name!r}: the domain must be a list of values")
+        check_order(name, declared)
+        return Attribute(name, tuple(declared))
+    _check_keys(f"[attributes.{name}]", declared, _KEYS)
+    edges, shares = declared.get("edges"), declared.get("shares")
+    for key in ("values", "edges", "shares"):
+        if key in declared and not isinstance(declared[key], list | tuple):
+            raise SchemaError(f"attribute {name!r}: {key} must be a list")
+    return Attribute(
+        name,
+        tuple(declared.get("values", ())),
+        None if edges is None else tuple(edges),
+        declared.get("outside", "error"),
+        declared.get("other"),
+        None if shares is None else tuple(shares),
+    )
+
+
+def _check_keys(where: str, declared: Mapping[str, Any], known: Sequence[str]) -> None:
+    for key in declared:
+        if key not in known:
+            raise SchemaError(
+                f"{where} has an unknown key {key!r}{did_you_mean(key, known)}; "
+                f"allowed: {', '.join(known)}"
+            )

@@ -1,0 +1,302 @@
+"""Release: the context that left, with the certificate that goes with it.
+
+Public: everything here. A certificate holds the context and public parameters and nothing else:
+no population, score, number of contexts, time or draw (FINDINGS 11). ``certificate.schema.json``
+beside this file describes it to programs.
+"""
+
+from __future__ import annotations
+
+import copy
+import html
+import inspect
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from pcor.detectors.estimator import Estimator
+from pcor.errors import ParameterError, plain, sendable
+from pcor.public import wording
+from pcor.public.context import Context
+from pcor.public.guarantee import Promise
+from pcor.releasing.plan import Plan
+from pcor.support import markup
+from pcor.support.files import check_target, write_text
+
+FORMAT = "pcor-release/1"
+JSON_SCHEMA = Path(__file__).with_name("certificate.schema.json")
+NOT_PRIVATE = "NOT PRIVATE: drawn with a seeded generator, for tests only"
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Where a ledger wrote a release down. It goes on the page, and is no part of the JSON.
+
+    Attributes:
+        entry: the hash of the entry that charged it. Not its number: how many entries lie between
+            two charges tells roughly how long an answer took, which depends on private rows.
+        date: the day it was asked for, in UTC; no time of day, for the same reason.
+    """
+
+    entry: str
+    date: str
+
+
+@dataclass(frozen=True)
+class Release:
+    """A released context.
+
+    Attributes:
+        record: the queried record's key.
+        context: where the record is an outlier.
+        plan: what was done and what it cost.
+        private: false for seeded runs, which are for tests.
+        stored: the certificate as it was written down, for a release that is repeated.
+        engine: what held the rows, with its version.
+        receipt: where it is in a ledger, if one paid for it.
+    """
+
+    record: int | str
+    context: Context
+    plan: Plan
+    private: bool
+    stored: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    engine: str = field(default="unknown", compare=False)
+    receipt: Receipt | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def from_dict(cls, certificate: Mapping[str, Any], plan: Plan | None = None) -> Release:
+        """Return the release that a certificate speaks of, which was drawn by this plan.
+
+        The certificate stays as it is, word for word, also under a newer version of pcor.
+        """
+        if not isinstance(certificate, Mapping) or certificate.get("format") != FORMAT:
+            raise ParameterError(
+                "this is no certificate of a release; give what Release.to_dict() returned"
+            )
+        if not isinstance(plan, Plan):
+            raise ParameterError(
+                "a certificate does not hold its schema: also give the plan of the release, "
+                "pcor.plan(schema, epsilon, ...) with the same options"
+            )
+        try:
+            same = (
+                certificate["schema_sha256"] == plan.schema.sha256
+                and certificate["promise"]["epsilon"] == plain(plan.bill.epsilon)
+                and certificate["promise"]["delta"] == plain(plan.bill.delta)
+                and certificate["guarantee"] == plan.guarantee
+            )
+            if same:
+                context = Context.from_bits(plan.schema, certificate["bits"])
+                record, private = certificate["record"], certificate["private"]
+                return cls(record, context, plan, private, certificate)
+        except (KeyError, TypeError, AttributeError):
+            raise ParameterError(
+                "this certificate is incomplete; give what Release.to_dict() returned"
+            ) from None
+        raise ParameterError("the certificate was not made by this plan")
+
+    @property
+    def epsilon(self) -> float:
+        """The total epsilon, as the nearest float; ``promise.epsilon`` is exact."""
+        return float(self.plan.bill.epsilon)
+
+    @property
+    def promise(self) -> Promise:
+        """What is protected."""
+        return self.plan.promise
+
+    def explain(self) -> str:
+        """Return what was done in numbered steps, with the cost of each."""
+        return self.plan.explain()
+
+    def __str__(self) -> str:
+        metric = self.plan.schema.metric.column
+        by = f"an outlier by {metric} ({self.plan.detector.name})"
+        rows = wording.rows(self.plan.schema.attributes, self.context.values)
+        sentence = f"Record {self.record} is {by} among {rows}."
+        wanted = self.plan.needed()
+        if wanted is not None:
+            sentence = (
+                f"If record {self.record} is {by} {wanted.condition} (if not, this says nothing), "
+                f"then with a chance of at least {plain(wanted.chance)} also among {rows}."
+            )
+        return sentence if self.private else f"{sentence} [{NOT_PRIVATE}]"
+
+    def __repr__(self) -> str:
+        return f"<Release: {self} {self.promise.claim}>"
+
+    def _repr_html_(self) -> str:
+        sentence = markup.paragraph(str(self), "sentence")
+        return markup.fragment(sentence, _sections(self, "h4"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate: the context and public parameters."""
+        if self.stored is not None:
+            return copy.deepcopy(dict(self.stored))
+        planned = self.plan.to_dict()
+        for size in ("attributes", "values", "possible_contexts"):
+            del planned[size]  # the schema's own numbers; its fingerprint says it all
+        return {
+            "format": FORMAT,
+            "record": self.record,
+            "context": self.context.values,
+            "bits": self.context.bits,
+            "where": self.context.where(),
+            "sentence": str(self),
+            **planned,
+            "private": self.private,
+            "engine": self.engine,
+            "software": f"pcor {version('pcor')}",
+        }
+
+    def to_json(self) -> str:
+        """Return the certificate as JSON."""
+        return sendable(json.dumps(self.to_dict(), indent=2, ensure_ascii=False))
+
+    def to_html(self) -> str:
+        """Return the certificate as one HTML page that needs nothing else."""
+        return _page(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the certificate as ``.json`` or ``.html``, whole or not at all."""
+        check_target(Path(path), (".json", ".html", ".htm"), "the certificate")
+        as_html = Path(path).suffix.lower() != ".json"
+        write_text(path, self.to_html() if as_html else self.to_json() + "\n")
+
+
+_PAGE_STYLE = """
+:root { color-scheme: light dark }
+body { font: 1rem/1.5 system-ui, sans-serif; margin: 2rem auto; padding: 0 1rem }
+h1 { font-size: 1.3rem } h2 { font-size: 1.05rem; margin-top: 2rem }
+@media print {
+  :root { color-scheme: light }
+  body { margin: 0; padding: 0; font-size: 10.5pt }
+  h1, h2 { break-after: avoid }
+}
+"""
+
+
+def _page(release: Release) -> str:
+    # "<" cannot occur inside the JSON block, so no value can end the script element.
+    embedded = json.dumps(release.to_dict(), ensure_ascii=True).replace("<", "\\u003c")
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>PCOR certificate: record {html.escape(str(release.record))}</title>
+<style>{_PAGE_STYLE}{markup.STYLE}</style></head><body class="pcor">
+<h1>{html.escape(str(release))}</h1>
+{markup.named_rows(_origin(release))}
+{_sections(release, "h2")}
+<script type="application/json" id="certificate">{embedded}</script>
+</body></html>
+"""
+
+
+def _origin(release: Release) -> dict[str, object]:
+    """Return of which table the sentence is, since when, and where it is written down."""
+    rows: dict[str, object] = {"dataset": release.plan.schema.name}
+    if release.receipt is None:
+        return rows | {"date": f"{datetime.now(UTC).date()} (when this page was written)"}
+    return rows | {"date": release.receipt.date, "ledger entry": release.receipt.entry}
+
+
+def _sections(release: Release, heading: str) -> str:
+    """Write everything but the sentence; a notebook has headings of its own, so ours are small."""
+    certificate = release.to_dict()
+    warning = "" if release.private else f'<p class="warning" role="alert">{NOT_PRIVATE}</p>'
+    where = f"<pre>{html.escape(certificate['where'])}</pre>"
+    parts = {
+        "The context": markup.chips(release.plan.schema.domains, release.context.values) + where,
+        "How to read it": markup.listed(_legend(release.plan)),
+        "What is promised": release.promise.to_html(),
+        "What was done, and its cost": release.plan.cost_html(),
+        "Settings": markup.named_rows(_settings(certificate)),
+    }
+    return f"{warning}{markup.paragraph(_plain_words(release))}\n" + "\n".join(
+        f"<{heading}>{title}</{heading}>\n{part}" for title, part in parts.items()
+    )
+
+
+def _plain_words(release: Release) -> str:
+    """Say what the sentence means and what it does not, for whoever the letter is sent to."""
+    metric = release.plan.schema.metric.column
+    said = f"compared with the others in this group, the {metric} of this record is unusual."
+    wanted = release.plan.needed()
+    if wanted is not None:
+        said = (
+            f"if the {metric} of this record is clearly unusual in some large group (at least "
+            f"{wanted.rows:,} rows, a margin of at least {wanted.margin:,}), it likely is, "
+            "compared with the others in this one; if not, this group says nothing about it."
+        )
+    return (
+        f"In plain words: {said} Who is in the group, and how many, is not told. That a record "
+        "stands out does not mean that anything is wrong with it."
+    )
+
+
+def _legend(plan: Plan) -> list[str]:
+    """Explain the signs and words of a certificate that a layman has not met."""
+    items = [
+        "The group is every row that has, for each attribute, one of the values that are not "
+        "struck through."
+    ]
+    binned = next((a for a in plan.schema.attributes if a.edges is not None), None)
+    if binned is not None and binned.edges is not None:
+        low, high = binned.edges[:2]
+        items.append(
+            f"{binned.values[0]} are the numbers from {low:g} to {high:g}: a square bracket "
+            "includes the number beside it, a round one does not."
+        )
+    rule = _rule(plan)
+    if rule:
+        items.append(f"{plan.detector.name} is the rule that decides what is unusual: {rule}")
+    epsilon = float(plan.bill.epsilon)
+    factor = f", here about {math.exp(epsilon):.3g}" if epsilon <= 20 else ""
+    slack = ", apart from the slack delta" if plan.bill.delta else ""
+    items.append(
+        "epsilon is the cost in privacy. With or without the row of somebody whom the promise "
+        "covers, the chance of an answer differs by a factor of at most "
+        f"exp(epsilon){factor}{slack}."
+    )
+    return items
+
+
+def _rule(plan: Plan) -> str:
+    """Return the first sentence of the detector's documentation with its settings put in."""
+    # The adapter's own documentation does not say what the thing inside it does.
+    documented = None if isinstance(plan.detector, Estimator) else type(plan.detector).__doc__
+    line = inspect.cleandoc(documented or "").split("\n\n")[0]
+    if line.startswith(f"{type(plan.detector).__name__}("):  # what dataclass writes where none is
+        return ""
+
+    def setting(found: re.Match[str]) -> str:
+        value = getattr(plan.detector, found[1], None)
+        return str(value) if isinstance(value, int | float | str) else found[1]
+
+    return re.sub(r"``(\w+)``", setting, " ".join(line.split()))
+
+
+def _settings(certificate: dict[str, Any]) -> dict[str, object]:
+    """Return the public parameters by name; a detector and a search bring their own."""
+    rows: dict[str, object] = {}
+    named = ("dataset", "metric", "detector", "search", "utility", "selection", "accounting")
+    for name in (*named, "guarantee", "steepness"):
+        setting = certificate.get(name)
+        if setting is None:
+            continue
+        if isinstance(setting, dict):
+            rest = ", ".join(f"{key} {value}" for key, value in setting.items() if key != "name")
+            setting = f"{setting['name']} ({rest})" if rest else setting["name"]
+        rows[name] = setting
+    rows["schema"] = certificate["schema_sha256"]
+    # A stored certificate may be of a version that did not name the engine.
+    return rows | {
+        name: certificate[name] for name in ("engine", "software") if name in certificate
+    }

@@ -1,0 +1,242 @@
+"""Release: check, read, spend, search, select, record. The only door through which anything leaves.
+
+Private: the table and every intermediate result, none of which leaves the process. Public: the plan
+and the context drawn. Guarantee: ``Promise``; proofs in docs/proofs. What a draw needs of the rows
+is read before the charge, all of it from one state of the rows: a source that changed or fails is
+refused while that is free. Only a utility of the user's own may ask a database's snapshot later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Protocol
+
+from pcor.detectors import CountDetector, Detector
+from pcor.errors import (
+    NOTHING,
+    NoValidContext,
+    ParameterError,
+    PcorError,
+    StartError,
+    paid_words,
+)
+from pcor.mechanism.randomness import Chooser
+from pcor.mechanism.selection import SystemChooser
+from pcor.public.context import Context
+from pcor.releasing.certificate import Release
+from pcor.releasing.plan import Plan, plan
+from pcor.rows.table import Record, Table, check_table
+from pcor.search import Direct, Explorer, Search
+from pcor.search.base import GraphSearch
+from pcor.search.best_first import BestFirst
+from pcor.search.margin import SoftOrder
+from pcor.search.utility import Overlap, Scorer, Utility, counts_rows
+from pcor.search.validity import Validity
+
+
+class Purse(Protocol):
+    """Whatever pays for a release: ``pcor.Budget``, or a ledger that outlives the process."""
+
+    def spend(self, epsilon: Fraction, delta: Fraction = Fraction(0)) -> None:
+        """Spend, or raise ``BudgetExceeded`` and change nothing."""
+        ...
+
+
+def release(
+    table: Table,
+    record: int | str,
+    epsilon: object,
+    detector: str | Detector = "lof",
+    search: str | Search = "auto",
+    utility: object = "population",
+    *,
+    samples: int | None = None,
+    start: Context | None = None,
+    accounting: str = "tight",
+    selection: str | None = None,
+    guarantee: str = "ocdp",
+    delta: object = None,
+    steepness: int | None = None,
+    limit: int | None = None,
+    budget: Purse | None = None,
+    chooser: Chooser | None = None,
+) -> Release:
+    """Release one context in which the record is an outlier.
+
+    Privacy: (epsilon, COE)-OCDP, or with ``guarantee="dp"`` epsilon-differential privacy for
+    everyone but the record; ``Release.promise`` says in full what that protects and what it does
+    not. The budget is charged before anything is drawn, and stays charged when no valid
+    context exists: "none" is an answer too. Rows that lie elsewhere are read before the charge, and
+    refused if they are not those that the table was made of.
+
+    Args:
+        table: the rows.
+        record: the record's id, or its 0-based row number where the schema has no id.
+        epsilon: the total cost. It is read as written: 0.2 is one fifth.
+        detector: a detector or its name: lof, grubbs, histogram, tail, neighbourhood, rare_bin.
+        search: a search or its name: auto, direct, widest_first, uniform, random_walk,
+            depth_first, breadth_first.
+        utility: population, overlap, or an object with sensitivity, monotonic and score.
+        samples: how many contexts a sampling search collects: up to a million, 100,000 for
+            random_walk, 10,000 for depth_first and breadth_first.
+        start: a valid context to start from; by default one is found by validity alone.
+        accounting: tight, or paper to reproduce its numbers.
+        selection: the mechanism of every paid draw: exponential or permute_and_flip. By default
+            permute_and_flip, no draw of which is worse at that price; exponential with a delta,
+            and with the paper's accounting.
+        guarantee: ocdp, or dp: for everyone but the record, with a detector that counts (tail,
+            neighbourhood, rare_bin). The context is then likely a valid one if the record
+            stands out somewhere by a margin (``Plan.needed``); if not, nothing is said of it.
+        delta: an additive slack, for searches with many paid choices; buys larger exponents.
+        steepness: under dp, how many people of utility one person of margin is worth.
+        limit: the largest space of contexts to draw from directly (2^24), and up to which auto does
+            so (2^22); dp always does. Beyond 2^24 time and memory depend on the rows.
+        budget: what pays; refuses when it cannot.
+        chooser: where random decisions come from; by default the operating system.
+    """
+    check_table(table)
+    if budget is not None and not hasattr(budget, "spend"):
+        raise ParameterError("budget must be a pcor.Budget, such as pcor.Budget(1)")
+    settled = plan(
+        table.schema,
+        epsilon,
+        detector=detector,
+        search=search,
+        utility=utility,
+        samples=samples,
+        start=start,
+        accounting=accounting,
+        selection=selection,
+        guarantee=guarantee,
+        delta=delta,
+        steepness=steepness,
+        limit=limit,
+    )
+    looked_at = look(settled, table, record)
+    if budget is not None:
+        budget.spend(settled.bill.epsilon, settled.bill.delta)
+    try:
+        return release_from(settled, looked_at, SystemChooser() if chooser is None else chooser)
+    except PcorError as error:
+        if budget is not None:
+            error.args = (paid_words(error),)
+        raise
+
+
+# What was read for a release; or what the user's own detector had to say against the rows.
+LookedAt = Validity | ParameterError
+
+
+def look(settled: Plan, table: Table, record: int | str) -> LookedAt:
+    """Look up the record and read all that its release needs. Before the charge; draws nothing.
+
+    Raises what is about the source and the table as a whole: the record is not there, the rows
+    changed or cannot be read, they have more values than an engine may hand over. What the user's
+    own code says of the rows is an answer, and waits for the charge.
+    """
+    queried = table.record(record)
+    _read_for_utility(settled, table)
+    try:
+        validity = Validity(table, queried, settled.detector)
+        validity.read()
+    except ParameterError as error:
+        return error
+    return validity
+
+
+def prepare(settled: Plan, table: Table, records: Sequence[Record]) -> None:
+    """Read what ``look`` will need for several records, in one pass of each kind."""
+    _read_for_utility(settled, table)
+    table.prepare(records, settled.detector)
+
+
+def _read_for_utility(settled: Plan, table: Table) -> None:
+    if not counts_rows(settled.utility):
+        table.read_all()  # the user's own may look at any of the rows
+
+
+def release_from(settled: Plan, looked_at: LookedAt, chooser: Chooser) -> Release:
+    """Draw from what was read. After the charge, if there is one: every refusal is an answer."""
+    if isinstance(looked_at, ParameterError):
+        raise looked_at
+    table, record = looked_at.table, looked_at.record
+    # Whether a record is in a context tells its values, and whoever may name any record could read
+    # them off the refusals, were they free.
+    check_start(settled.search, record)
+    mask = draw(settled, looked_at, chooser)
+    return Release(
+        record.key,
+        Context.from_mask(table.schema, mask),
+        settled,
+        private=chooser.private,
+        engine=table.engine,
+    )
+
+
+def check_start(search: Search, record: Record) -> None:
+    """Refuse a start context without the record's own values."""
+    given = search.start if isinstance(search, GraphSearch) else None
+    if given is not None and given.mask not in record.space:
+        raise StartError(
+            "the start context does not contain the record's own value of every attribute; add "
+            "them, or leave start (--start) out to have one found"
+        )
+
+
+def draw(settled: Plan, validity: Validity, chooser: Chooser) -> int:
+    """Carry out a plan: search for candidates, draw one of them. Returns its mask."""
+    eta = settled.bill.eta
+    ordered = best_first(settled, validity)
+    if ordered is not None:
+        place = chooser.select_first(ordered, eta=eta, mechanism=settled.selection)
+        if place is None:
+            raise NoValidContext(NOTHING)
+        return ordered.mask(place)
+    candidates, scores = explore(settled, validity, chooser)
+    return candidates[chooser.select(scores, eta=eta, mechanism=settled.selection)]
+
+
+def best_first(settled: Plan, validity: Validity) -> BestFirst | SoftOrder | None:
+    """Return the candidates of the direct mechanism best first, where its utility allows it.
+
+    The draw may then end before the space does; its distribution is the same. What decides is
+    public: the search and the utility.
+    """
+    if not isinstance(settled.search, Direct):
+        return None
+    weights = Scorer(settled.utility, validity.table).weights
+    if weights is None:
+        return None
+    rule, steepness = settled.detector, settled.steepness
+    if isinstance(rule, CountDetector) and steepness is not None:
+        return SoftOrder(validity, rule, weights, steepness)
+    return BestFirst(validity, weights)
+
+
+def explore(settled: Plan, validity: Validity, chooser: Chooser) -> tuple[list[int], list[int]]:
+    """Search for candidates; return them with their scores."""
+    table = validity.table
+    scorer: Scorer | None = None
+
+    def score(masks: Sequence[int]) -> list[int]:
+        nonlocal scorer
+        if scorer is None:  # not before the start context is known: the utility may compare with it
+            scorer = Scorer(_settled_utility(settled.utility, table, explorer.start), table)
+        if explorer.around is not None:
+            scorer.learn_neighbours(explorer.around)
+        return scorer(masks)
+
+    def paid(masks: Sequence[int]) -> int:
+        return chooser.select(score(masks), eta=settled.bill.step_eta, mechanism=settled.selection)
+
+    explorer = Explorer(validity, chooser, paid, settled.search.paid_choices)
+    candidates = settled.search.explore(explorer)
+    return candidates, score(candidates)
+
+
+def _settled_utility(utility: Utility, table: Table, start: int | None) -> Utility:
+    """Put the found start context where the utility compares with it."""
+    if type(utility) is Overlap and utility.context is None and start is not None:
+        return Overlap(Context.from_mask(table.schema, start))
+    return utility

@@ -1,0 +1,266 @@
+"""Encode columns against a schema: attribute values become codes, the metric becomes float64.
+
+Private: everything. Errors name the column and what to do, never the value that did not fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pcor.errors import DomainError, MetricError, SourceError, TooLarge
+from pcor.public.record_ids import matching
+from pcor.public.schema import Attribute, Metric, Schema, find_code
+
+# Beyond this, squares and ranges of float64 overflow; no real metric is near it.
+LARGEST_METRIC = 1e100
+
+# Counts of rows, multiplied as scores are, then stay within whole numbers of 64 bits.
+MOST_ROWS = 2**31 - 1
+
+# Cells are numbered by a table of all combinations while it has at most this many entries.
+_MOST_COMBINATIONS = 1 << 24
+
+
+@dataclass(frozen=True, repr=False)
+class Rows:
+    """The rows that fit the schema, in the order of the source. Private.
+
+    Attributes:
+        cell: for each row, the number of its cell.
+        cells: for each cell, its value of each attribute as a place in the domain.
+        metric: finite numbers.
+        keys: the id column as Arrow has it; or the 0-based row numbers of the source, ``None``
+            where they are simply 0, 1, 2, ...
+    """
+
+    cell: NDArray[np.int32]
+    cells: NDArray[np.int64]
+    metric: NDArray[np.float64]
+    keys: pa.Array | NDArray[np.int64] | None
+
+
+def encode(columns: pa.Table, schema: Schema) -> Rows:
+    """Encode and apply what the schema says about rows that do not fit."""
+    metric = numbers(columns[schema.metric.column], schema.metric)
+    keep = ~np.isnan(metric)
+    largest = np.abs(metric[keep]).max(initial=0)
+    check_metric(schema.metric, missing=not keep.all(), largest=largest)
+    cell, count = np.zeros(len(metric), dtype=np.int32), 1
+    codes_of: list[NDArray[np.int32]] = []
+    for attribute in schema.attributes:
+        codes = encode_attribute(columns[attribute.name], attribute)
+        fits = codes >= 0
+        check_outside(attribute, fits=bool(fits.all()))
+        keep &= fits
+        cell, count = _refined(cell, count, codes, len(attribute.values))
+        codes_of.append(codes)
+    if not keep.any():
+        raise nothing_fits()
+    check_rows(int(np.count_nonzero(keep)))
+    member = np.empty(count, dtype=np.int64)  # one row of each cell; any will do
+    member[cell] = np.arange(len(cell))
+    cells = np.column_stack([codes[member] for codes in codes_of]).astype(np.int64)
+    keys = None if schema.id is None else _combined(columns[schema.id])
+    if keep.all():
+        _check_ids(keys, schema)
+        return Rows(cell, cells, metric, keys)
+    kept = np.flatnonzero(keep)
+    present, renumbered = np.unique(cell[kept], return_inverse=True)
+    keys = kept if keys is None else keys.take(pa.array(kept))
+    _check_ids(keys, schema)
+    return Rows(renumbered.astype(np.int32), cells[present], metric[kept], keys)
+
+
+def fitting_ids(keys: Any, schema: Schema) -> NDArray[np.bool_]:
+    """Return which ids are as the schema says that they are."""
+    column = keys
+    if pa.types.is_floating(keys.type):  # whole numbers beside missing ones
+        column = pa.array([None if one is None else _whole(one) for one in keys.to_pylist()])
+    fits: NDArray[np.bool_] = matching(column, schema.id_patterns).to_numpy(zero_copy_only=False)
+    return fits
+
+
+def _whole(number: float) -> str:
+    return str(int(number)) if number.is_integer() else str(number)
+
+
+def _check_ids(keys: Any, schema: Schema) -> None:
+    """Refuse ids that are not as the schema says."""
+    if schema.id_patterns and not fitting_ids(keys, schema).all():
+        raise DomainError(
+            f"column {schema.id!r} has a missing id, or one that does not match id_type or "
+            "id_pattern; correct the ids, or the declaration; `pcor schema check` shows "
+            "the owner what does not fit"
+        )
+
+
+def _refined(
+    cell: NDArray[np.int32], count: int, codes: NDArray[np.int32], size: int
+) -> tuple[NDArray[np.int32], int]:
+    """Split cells by one more attribute; return the number of each row's cell, and how many.
+
+    Rows outside the domain (code -1) are split off too; they are about to be refused or dropped.
+    """
+    combined = cell.astype(np.int64) * (size + 1) + (codes + 1)
+    if count * (size + 1) <= _MOST_COMBINATIONS:
+        occurs = np.bincount(combined, minlength=count * (size + 1)) > 0
+        number = np.cumsum(occurs, dtype=np.int32) - 1
+        return number[combined], int(occurs.sum())
+    present, inverse = np.unique(combined, return_inverse=True)
+    return inverse.astype(np.int32), len(present)
+
+
+def encode_attribute(column: Any, attribute: Attribute) -> NDArray[np.int32]:
+    """Return the code of each row, -1 for a row outside the domain."""
+    if attribute.edges is not None:
+        return _binned(column, attribute)
+    try:
+        dictionary, indices = _distinct(column)
+    except pa.ArrowException:
+        raise SourceError(
+            f"attribute {attribute.name!r}: its column does not hold single values"
+        ) from None
+    found = np.array([find_code(attribute, value) for value in dictionary], dtype=np.int32)
+    elsewhere = -1 if attribute.other is None else attribute.code(attribute.other)
+    found[found < 0] = elsewhere
+    # The last place stands for rows without a value.
+    found = np.append(found, np.int32(elsewhere))
+    codes: NDArray[np.int32] = found[indices]
+    return codes
+
+
+def numbers(column: Any, metric: Metric) -> NDArray[np.float64]:
+    """Return the metric as float64, NaN where it is missing."""
+    try:
+        return _floats(column)
+    except (pa.ArrowException, TypeError):
+        raise metric_not_numeric(metric) from None
+
+
+def _distinct(column: Any) -> tuple[list[object], NDArray[np.int32]]:
+    """Return the distinct values and, per row, which one it has; missing points past the end."""
+    encoded = _combined(column)
+    if not pa.types.is_dictionary(encoded.type):
+        encoded = encoded.dictionary_encode()
+    dictionary = encoded.dictionary.to_pylist()
+    indices = encoded.indices.cast(pa.int32())
+    if indices.null_count:
+        indices = pc.fill_null(indices, len(dictionary))
+    return dictionary, indices.to_numpy(zero_copy_only=False)
+
+
+def _combined(column: Any) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if isinstance(column, pa.ChunkedArray):  # several chunks only where one array cannot hold it
+        column = pa.concat_arrays(column.chunks)
+    return column
+
+
+def _floats(column: Any) -> NDArray[np.float64]:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = _combined(column).dictionary_decode()
+        kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        column = pc.utf8_trim_whitespace(column.cast(pa.string()))
+        column = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
+    elif not any(is_kind(kind) for is_kind in _NUMERIC):
+        raise TypeError
+    floats = pc.cast(column, pa.float64(), safe=False)
+    values: NDArray[np.float64] = floats.to_numpy(zero_copy_only=False).astype(np.float64)
+    return values
+
+
+_NUMERIC = (
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_decimal,
+    pa.types.is_null,
+)
+
+
+def _binned(column: Any, attribute: Attribute) -> NDArray[np.int32]:
+    try:
+        values = _floats(column)
+    except (pa.ArrowException, TypeError):
+        raise bins_not_numeric(attribute) from None
+    edges = np.array(attribute.edges, dtype=np.float64)
+    codes = np.searchsorted(edges, values, side="right").astype(np.int32) - 1
+    codes[values == edges[-1]] = len(edges) - 2  # the last bin is closed
+    codes[np.isnan(values) | (values > edges[-1])] = -1
+    return codes
+
+
+# The refusals, which are the same wherever the rows are.
+
+
+def check_metric(metric: Metric, *, missing: bool, largest: float) -> None:
+    """Refuse a metric that is missing where it must not be, or beyond what can be squared."""
+    if metric.missing == "error" and missing:
+        raise MetricError(
+            f"the metric {metric.column!r} has rows with no value; fill them in, or declare "
+            'missing = "drop" under [metric] to leave such rows out'
+        )
+    if not largest <= LARGEST_METRIC:
+        raise MetricError(
+            f"the metric {metric.column!r} has values that are infinite or beyond 1e100; "
+            "correct or remove them"
+        )
+
+
+def check_outside(attribute: Attribute, *, fits: bool) -> None:
+    """Refuse rows outside a domain that must not have any."""
+    if attribute.outside != "error" or fits:
+        return
+    ways = 'declare it, or set outside = "drop" for this attribute in the schema'
+    if attribute.edges is None:
+        ways = 'declare it, or set outside = "drop" or an `other` value for this attribute'
+    raise DomainError(
+        f"column {attribute.name!r} has a value outside its declared domain (or none at all): "
+        f"{ways}; `pcor schema check` shows the owner what does not fit"
+    )
+
+
+def check_rows(count: int) -> None:
+    """Refuse more rows than the arithmetic of scores has room for; once, when a table is made."""
+    if count > MOST_ROWS:
+        raise TooLarge(
+            f"more than {MOST_ROWS:,} rows fit the schema, too many for exact scores; leave out "
+            "rows that no context is about, such as those of other years"
+        )
+
+
+def nothing_fits() -> SourceError:
+    """Say that there are no rows."""
+    return SourceError("no row of the table fits the schema; `pcor schema check` says why")
+
+
+def not_numbers(schema: Schema, column: str) -> SourceError:
+    """Say that a column must hold numbers and does not."""
+    if column == schema.metric.column:
+        return metric_not_numeric(schema.metric)
+    return bins_not_numeric(schema.attribute(column))
+
+
+def metric_not_numeric(metric: Metric) -> MetricError:
+    """Say that the metric is not a number in every row."""
+    return MetricError(
+        f"the metric {metric.column!r} is not numeric: at least one row holds text or another "
+        "kind of value; a metric must be a number in every row. `pcor schema check` shows the "
+        "owner which are not"
+    )
+
+
+def bins_not_numeric(attribute: Attribute) -> SourceError:
+    """Say that a binned attribute is not a number in every row."""
+    return SourceError(
+        f"attribute {attribute.name!r} has declared edges, but its column is not numeric; correct "
+        "the column, or declare values instead of edges"
+    )

@@ -1,0 +1,188 @@
+"""DuckDB: files larger than memory, many files, Arrow datasets, and the user's own relations.
+
+Private: the rows. Files are read by a connection of our own, in memory, that may spill into a
+private folder (``spilling``); a relation is asked through the connection it came from. Files and
+relations may change between two questions, so rows are marked.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import secrets
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pcor.errors import ParameterError, SourceError
+from pcor.rows.engines.base import asking, kind_of
+from pcor.rows.engines.spilling import remove_folder, spill_folder
+from pcor.rows.queries.sql import DUCKDB
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_UNITS |= {f"{unit}i": 1 << 10 * power for power, unit in enumerate("kmgt", 1)}
+
+# Python, Arrow and the kernels need room too, and DuckDB's limit is not to the byte.
+_SHARE = 0.6
+LEAST_MEMORY = 1 << 29
+
+_SOURCE = "pcor_source"
+
+
+class DuckEngine:
+    """Rows that DuckDB can read. ``engine.Engine`` describes the attributes.
+
+    Args:
+        source: what stands after FROM.
+        connection: of our own, or ``None`` for a relation of the user's.
+        relation: the user's relation, known as ``source``.
+    """
+
+    dialect = DUCKDB
+
+    def __init__(self, source: str, connection: Any = None, relation: Any = None) -> None:
+        import duckdb
+
+        self._lock, self._salt = threading.Lock(), secrets.randbits(64)
+        self.version = str(duckdb.__version__)
+        self.source = source
+        self.numbered: str | None = (
+            f"(SELECT *, row_number() OVER () - 1 AS pcor_row FROM {source})"
+        )
+        self._connection, self._relation = connection, relation
+        with asking("duckdb"):
+            schema = self.run(f"SELECT * FROM {source} LIMIT 0").schema
+        self.kinds: Mapping[str, str] = {field.name: kind_of(field.type) for field in schema}
+
+    def marks(self, column: str) -> tuple[str, ...]:
+        """Write the marks of a column: two parts of a hash that nobody can foresee."""
+        cell = f"s.{self.dialect.column(column)}"
+        mixed = f"hash(xor(hash({cell}), CAST({self._salt} AS UBIGINT)))"
+        if self.kinds[column] not in ("integer", "float"):
+            # DuckDB's own hash has no key. It tells all numbers of 64 bits apart, but texts with
+            # the same hash are easily made, and a salt that comes after it does not part them.
+            mixed = f"md5_number_lower('{self._salt} ' || CAST({cell} AS VARCHAR))"
+        low = (1 << 30) - 1
+        return f"CAST({mixed} & {low} AS BIGINT)", f"CAST(({mixed} >> 30) & {low} AS BIGINT)"
+
+    def run(self, query: str) -> pa.Table:
+        """Return the answer to a query."""
+        with self._lock:  # a connection carries one query at a time
+            if self._relation is not None:
+                return self._relation.query(_SOURCE, query).to_arrow_table()
+            return self._connection.sql(query).to_arrow_table()
+
+
+def relation_engine(relation: Any) -> DuckEngine:
+    """Ask a DuckDB relation of the user's."""
+    return DuckEngine(_SOURCE, relation=relation)
+
+
+def dataset_engine(dataset: Any, memory: str | None = None) -> DuckEngine:
+    """Ask an Arrow dataset."""
+    connection = _connection(memory)
+    connection.register(_SOURCE, dataset)
+    return DuckEngine(_SOURCE, connection)
+
+
+def files_engine(files: Sequence[str | Path], memory: str | None = None) -> DuckEngine:
+    """Ask CSV or Parquet files: paths, patterns such as ``data/*.parquet``, or folders.
+
+    A folder stands for all Parquet files in it, or all CSV files if it has none; folders inside it
+    named like ``year=2020`` are columns.
+    """
+    kind, patterns = _patterns(files)
+    listed = ", ".join(DUCKDB.literal(pattern) for pattern in patterns)
+    if kind == "csv":
+        # As in memory: all cells as text, and an empty one is missing.
+        reader = (
+            f"read_csv([{listed}], header = true, delim = ',', quote = '\"', escape = '\"', "
+            "all_varchar = true, nullstr = '', hive_partitioning = true, "
+            "hive_types_autocast = false)"
+        )
+    else:
+        reader = f"read_parquet([{listed}], hive_partitioning = true, hive_types_autocast = false)"
+    connection = _connection(memory)
+    try:
+        return DuckEngine(reader, connection)
+    except SourceError:
+        _check_found(files)
+        raise SourceError(
+            f"cannot read {', '.join(map(repr, map(str, files)))} as {kind.upper()}: not all of "
+            "the files have the same columns, or one is damaged or written otherwise"
+        ) from None
+
+
+def _check_found(files: Sequence[str | Path]) -> None:
+    """Refuse a name, a pattern or a folder that no file answers to."""
+    for file in map(str, files):
+        if not glob.glob(file, recursive=True):
+            pattern = set("*?[") & set(file)
+            what = "no file matches the pattern" if pattern else "no such file:"
+            raise SourceError(f"{what} {file!r}; check the folder and the ending") from None
+
+
+def _patterns(files: Sequence[str | Path]) -> tuple[str, list[str]]:
+    """Return what kind of files they are, and each as DuckDB finds it."""
+    patterns = []
+    for file in files:
+        patterns.append(_inside(Path(file)) if os.path.isdir(file) else str(file))
+    kinds = {Path(pattern).suffix.lower() for pattern in patterns}
+    if kinds <= {".parquet", ".pq"} and kinds:
+        return "parquet", patterns
+    if kinds == {".csv"}:
+        return "csv", patterns
+    raise SourceError(
+        "give files of one kind, by their endings: .parquet (or .pq), or .csv; for other names use "
+        "a DuckDB relation or an Arrow dataset"
+    )
+
+
+def _inside(folder: Path) -> str:
+    """Return the pattern of the files in a folder."""
+    for ending in ("parquet", "csv"):
+        if next(folder.rglob(f"*.{ending}"), None) is not None:
+            return str(folder / "**" / f"*.{ending}")
+    raise SourceError(
+        f"{str(folder)!r} is not a file, and as a folder holds no .parquet or .csv file; name the "
+        "file, or the folder that the files are in"
+    )
+
+
+def _connection(memory: str | None) -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise SourceError(
+            "files larger than memory, patterns and folders are read by DuckDB, which is not "
+            "installed: pip install 'pcor[duckdb]'"
+        ) from None
+    settings: dict[str, Any] = {"autoinstall_known_extensions": False}
+    if memory is not None:
+        settings["memory_limit"] = f"{int(_SHARE * memory_bytes(memory)) >> 20}MiB"
+    folder = spill_folder()
+    settings["temp_directory"] = str(folder)
+    connection = duckdb.connect(config=settings)
+    connection.execute("SET enable_progress_bar = false")
+    weakref.finalize(connection, remove_folder, folder)
+    return connection
+
+
+def memory_bytes(text: str) -> int:
+    """Read an amount of memory.
+
+    >>> memory_bytes("4GiB") == 4 << 30
+    True
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?)?b?\s*", str(text).lower())
+    amount = float(found[1]) * _UNITS[found[2] or ""] if found else 0
+    if amount < LEAST_MEMORY:
+        raise ParameterError(
+            "memory (--memory) must be an amount of at least 512MiB, such as 4GiB or 800MB"
+        )
+    return int(amount)

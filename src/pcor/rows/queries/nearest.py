@@ -1,0 +1,297 @@
+"""The nearest rows of each cell on each side of a metric, with nothing but GROUP BY.
+
+Private: everything. An engine without a "nearest n" aggregate counts the rows of each cell in
+layers. The first layers (``Layers``) come with the cells themselves, are the same for all records,
+and show from where to where to read: in the tails, where outliers are, a layer holds few rows.
+Where it holds many, rows are counted again by their distance from the record's metric, and where
+they crowd together far away from it, by their distance from the nearest of the crowd. So a crowd
+costs one more pass and no more rows. A pile of equal values is one pair, however high; a cell that
+holds most of the rows is counted like any other, on each partition first. Where the engine marks
+its rows, one more record number (-1) stands for all rows of every cell, so the same pass returns
+the sums of their marks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pcor.rows.queries.queries import Floats, Integers, Pairs, Questions, column, named, select
+
+# Up to so many rows of a cell on one side of a metric may be read.
+_FEW = 512
+
+# No metric is as far out as this (encoding.LARGEST_METRIC), so nothing lies beyond it.
+_NOWHERE = 1e300
+
+# Nobody's record; it stands for all rows.
+_NOBODY = -1
+
+_Sides = NDArray[np.bool_]
+Check = Callable[[pa.Table], None]
+
+
+@dataclass(frozen=True, repr=False)
+class Layers:
+    """The rows of each cell, counted in ranges of the metric that do not overlap.
+
+    Attributes:
+        cells: the cell of each layer, rising.
+        counts: its rows.
+        lowest: the least of their metrics, rising in each cell.
+        highest: the largest.
+    """
+
+    cells: Integers
+    counts: Integers
+    lowest: Floats
+    highest: Floats
+
+    @classmethod
+    def sorted(cls, cells: Integers, counts: Integers, lowest: Floats, highest: Floats) -> Layers:
+        """Return layers that come in any order."""
+        order = np.lexsort((lowest, cells))
+        return cls(cells[order], counts[order], lowest[order], highest[order])
+
+    def bounds(self, value: float, wanted: int, cells: int) -> tuple[Floats, Integers]:
+        """Return from where to where the wanted rows of each cell lie, and how many pairs that is.
+
+        Both of shape (2, cells): below the value, and from it on. Where a side has fewer rows than
+        wanted, all of them are taken in.
+        """
+        below, above = self.highest < value, self.lowest >= value
+        split = ~(below | above)  # rows on either side, nobody knows how many
+        pairs = np.where(self.lowest == self.highest, 1, self.counts)
+        ends, sizes = np.empty((2, cells)), np.empty((2, cells), dtype=np.int64)
+        for side, (inside, outward) in enumerate(((below, -1), (above, 1))):
+            order = slice(None, None, outward)
+            rows = _running(self.cells[order], (self.counts * inside)[order])[order]
+            enough = inside & (rows >= wanted) & (rows - self.counts < wanted)
+            ends[side] = self._ends(side, cells)
+            ends[side, self.cells[enough]] = (self.lowest, self.highest)[side][enough]
+            end = ends[side, self.cells]
+            taken = inside & ((self.lowest >= end) if side == 0 else (self.highest <= end))
+            sizes[side] = np.bincount(self.cells, pairs * (taken | split), cells)
+        return ends, sizes
+
+    def _ends(self, side: int, cells: int) -> Floats:
+        """Return the least or the largest metric of each cell."""
+        ends = np.full(cells, (np.inf, -np.inf)[side])
+        (np.minimum, np.maximum)[side].at(ends, self.cells, (self.lowest, self.highest)[side])
+        return ends
+
+
+def _running(cells: Integers, counts: Integers) -> Integers:
+    """Return running sums that begin anew with each cell; equal cells stand together."""
+    total = np.cumsum(counts)
+    new = np.flatnonzero(np.concatenate([[True], cells[1:] != cells[:-1]]))
+    before = np.concatenate([[0], total])[new]
+    sizes = np.diff(np.append(new, len(cells)))
+    running: Integers = total - np.repeat(before, sizes)
+    return running
+
+
+@dataclass(frozen=True, repr=False)
+class Step:
+    """What to count next. One entry per record and cell with an open side.
+
+    Attributes:
+        records: the record.
+        cells: the cell.
+        anchors: rows at most the first are counted as below, at least the second as above; both
+            outward from there. Shape (2, entries).
+        have: how many nearer rows were counted before, on each side.
+    """
+
+    records: Integers
+    cells: Integers
+    anchors: Floats
+    have: Integers
+
+
+def nearest_by_layers(
+    questions: Questions,
+    codes: Integers,
+    layers: Layers,
+    values: Floats,
+    wanted: int,
+    check: Check,
+) -> list[Pairs]:
+    """Return, for each metric, the nearest rows of each cell on each side; all in common passes.
+
+    Args:
+        questions: to the engine.
+        codes: of the cells.
+        layers: of the cells.
+        values: the metrics.
+        wanted: how many rows on each side, where there are as many.
+        check: refuses lines with the marks of other rows.
+    """
+    looked = [layers.bounds(value, wanted, len(codes)) for value in values.tolist()]
+    bounds = np.stack([ends for ends, _ in looked], axis=1)
+    crowded = np.stack([sizes for _, sizes in looked], axis=1) > _FEW
+    step = _first_step(layers, values, crowded)
+    while step is not None:
+        step = _next_step(bounds, _distances(questions, codes, step, wanted, check))
+    return _within(questions, codes, bounds, check)
+
+
+def _first_step(layers: Layers, values: Floats, crowded: _Sides) -> Step | None:
+    """Anchor each crowded side.
+
+    At the metric itself; or at the end of the cell where all of it lies on one side, from where
+    distances tell more.
+    """
+    records, cells = np.nonzero(crowded.any(axis=0))
+    if len(cells) == 0:
+        return None
+    lowest, highest = (layers._ends(side, crowded.shape[2])[cells] for side in range(2))
+    below = np.minimum(np.nextafter(values[records], -np.inf), highest)
+    above = np.maximum(values[records], lowest)
+    anchors = np.where(crowded[:, records, cells], [below, above], [[-_NOWHERE], [_NOWHERE]])
+    return Step(records, cells, anchors, np.zeros((2, len(cells)), dtype=np.int64))
+
+
+def _next_step(bounds: Floats, layers: dict[str, NDArray[Any]]) -> Step | None:
+    """Narrow the bounds to the layers that hold the wanted rows; return what is left to count."""
+    record, cell, side = layers["r"], layers["cell"], layers["side"]
+    # Outward from V the layer ends with its lowest row below, with its highest above.
+    outer = np.where(side == 0, layers["lowest"], layers["highest"])
+    inner = np.where(side == 0, layers["highest"], layers["lowest"])
+    bounds[side, record, cell] = outer
+    crowded = np.flatnonzero((layers["n"] > _FEW) & (inner != outer))
+    if len(crowded) == 0:
+        return None
+    entries = np.array([record[crowded], cell[crowded]])
+    (records, cells), place = np.unique(entries, axis=1, return_inverse=True)
+    anchors = np.broadcast_to([[-_NOWHERE], [_NOWHERE]], (2, len(cells))).copy()
+    have = np.zeros((2, len(cells)), dtype=np.int64)
+    anchors[side[crowded], place.reshape(-1)] = inner[crowded]
+    nearer = layers["have"] + layers["upto"] - layers["n"]
+    have[side[crowded], place.reshape(-1)] = nearer[crowded]
+    return Step(records, cells, anchors, have)
+
+
+def _distances(
+    questions: Questions, codes: Integers, step: Step, wanted: int, check: Check
+) -> dict[str, NDArray[Any]]:
+    """Return, for each record, cell and side, the layer of distance that holds the wanted row.
+
+    A side with fewer rows than wanted has none.
+    """
+    listed = (step.records, *step.anchors, *step.have)
+    names = ("r", "a0", "a1", "h0", "h1")
+    everybody = (_NOBODY, _NOWHERE, _NOWHERE, 0, 0)  # all rows are below, in one layer
+    anchors = _list(questions, codes, "anchors", names, listed, step.cells, everybody)
+    cells = ", ".join(questions.names)
+    rows = [
+        "a.r AS r",
+        *(f"coded.{name} AS {name}" for name in questions.names),
+        *(f"coded.{name} AS {name}" for name in ("x", *questions.marks)),
+        "CASE WHEN coded.x <= a.a0 THEN 0 ELSE 1 END AS side",
+        "CASE WHEN coded.x <= a.a0 THEN a.h0 ELSE a.h1 END AS have",
+        "CASE WHEN coded.x <= a.a0 THEN a.a0 - coded.x ELSE coded.x - a.a1 END AS d",
+    ]
+    by = f"r, {cells}, side, have"
+    layer = "CASE WHEN d > 0 THEN CAST(FLOOR(6 * LN(d)) AS INT) ELSE -100000 END AS layer"
+    up_to = f"SUM(n) OVER (PARTITION BY r, {cells}, side ORDER BY layer) AS upto"
+    joined = f"coded JOIN anchors a ON {_same_cell(questions, 'a')}"
+    found = questions.ask(
+        f"SELECT * FROM summed WHERE r = {_NOBODY} "
+        f"OR (have + upto >= {wanted} AND have + upto - n < {wanted})",
+        anchors,
+        *questions.coded(),
+        select("apart", rows, f"{joined} WHERE coded.x <= a.a0 OR coded.x >= a.a1"),
+        select("layered", [by, "x", *questions.marks, layer], "apart"),
+        select(
+            "counted",
+            [
+                *[by, "layer", "COUNT(*) AS n", "MIN(x) AS lowest", "MAX(x) AS highest"],
+                *named(questions.mark_sums.values(), questions.marks),
+            ],
+            f"layered GROUP BY {by}, layer",
+        ),
+        select("summed", [by, "n", "lowest", "highest", *questions.marks, up_to], "counted"),
+    )
+    found = _checked(questions, found, check)
+    layers = {name: column(found, name, np.int64) for name in ("r", "side", "n", "have", "upto")}
+    layers |= {name: column(found, name, np.float64) for name in ("lowest", "highest")}
+    return layers | {"cell": questions.cell_numbers(found, codes).astype(np.int64)}
+
+
+def _within(questions: Questions, codes: Integers, bounds: Floats, check: Check) -> list[Pairs]:
+    """Return the pairs of each record between its bounds in each cell."""
+    record, cell = np.divmod(np.arange(bounds[0].size), len(codes))
+    listed = (record, *bounds.reshape(2, -1))
+    by = ["r", *questions.names, "x"]
+    rows = [
+        "b.r AS r",
+        *(f"coded.{name} AS {name}" for name in (*questions.names, *questions.marks)),
+        f"CASE WHEN b.r = {_NOBODY} THEN 0 ELSE coded.x END AS x",
+    ]
+    joined = f"coded JOIN bounds b ON {_same_cell(questions, 'b')}"
+    near = "coded.x >= b.low AND coded.x <= b.high"
+    if not questions.marks:
+        # First what needs no join: most rows are far from all of it.
+        ends = questions.literal(bounds[0].min()), questions.literal(bounds[1].max())
+        near = f"coded.x >= {ends[0]} AND coded.x <= {ends[1]} AND {near}"
+    asked = questions.counted
+    everybody = (_NOBODY, -_NOWHERE, _NOWHERE)
+    found = questions.ask(
+        f"SELECT {', '.join([*by, *named(asked.values(), asked)])} FROM close "
+        f"GROUP BY {', '.join(by)}",
+        _list(questions, codes, "bounds", ("r", "low", "high"), listed, cell, everybody),
+        *questions.coded(),
+        select("close", rows, f"{joined} WHERE {near}"),
+    )
+    found = _checked(questions, found, check)
+    of_record = column(found, "r", np.int64)
+    return [
+        _pairs(questions, codes, found.filter(pa.array(of_record == record)))
+        for record in range(bounds.shape[1])
+    ]
+
+
+def _checked(questions: Questions, found: pa.Table, check: Check) -> pa.Table:
+    """Check the lines that stand for all rows, and return the others."""
+    if not questions.marks:
+        return found
+    of_nobody = column(found, "r", np.int64) == _NOBODY
+    check(found.filter(pa.array(of_nobody)))
+    return found.filter(pa.array(~of_nobody))
+
+
+def _pairs(questions: Questions, codes: Integers, found: pa.Table) -> Pairs:
+    values = column(found, "x", np.float64)
+    order = np.argsort(values, kind="stable")
+    counts = column(found, "n", np.int64)
+    return Pairs(questions.cell_numbers(found, codes)[order], values[order], counts[order])
+
+
+def _list(
+    questions: Questions,
+    codes: Integers,
+    name: str,
+    columns: Sequence[str],
+    content: Sequence[NDArray[Any]],
+    cells: Integers,
+    everybody: tuple[float, ...],
+) -> str:
+    """Write a list of cells with something about each, for WITH.
+
+    Where rows are marked, also every cell with ``everybody``.
+    """
+    parts = (part.tolist() for part in (*content, codes[cells]))
+    rows = [(*row, *code) for *row, code in zip(*parts, strict=True)]
+    if questions.marks:
+        rows += [(*everybody, *code) for code in codes.tolist()]
+    return questions.engine.dialect.values(name, (*columns, *questions.names), rows)
+
+
+def _same_cell(questions: Questions, name: str) -> str:
+    return " AND ".join(f"coded.{code} = {name}.{code}" for code in questions.names)

@@ -1,0 +1,288 @@
+"""Encode columns against a schema where they are, as SQL expressions.
+
+Private: nothing leaves but what ``distinct`` brings back for columns whose values have to be read
+one by one. The claim: a row gets the code that ``encoding.encode`` gives it. Where the rule of
+``domain.find_code`` is plain equality (a text in a column of texts, a whole number in one of
+numbers), the domain itself is written into the query. Elsewhere (numbers in a column of texts,
+dates, decimals) the distinct values of the column are read once and judged by ``find_code`` itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pcor.errors import SourceError
+from pcor.public.schema import Attribute, Metric, Schema, find_code
+from pcor.rows.encoding import bins_not_numeric, metric_not_numeric
+from pcor.rows.engines.base import Engine, asking, marks_of
+from pcor.rows.queries.sql import Cell
+
+# More distinct values than this are not read one by one; public.
+DISTINCT_LIMIT = 100_000
+
+# A longer domain is joined as a table; a shorter one is a CASE.
+_LONGEST_CASE = 64
+
+_WHOLE = 1 << 63  # whole numbers of 64 bits are below
+
+Pairs = list[tuple[Cell, int]]
+
+
+@dataclass(frozen=True)
+class Coded:
+    """How one attribute is encoded.
+
+    Attributes:
+        key: what of a row ``s`` decides its code; the code itself where ``late`` is not set.
+        code: writes the code of a key, NULL for a row outside the domain.
+        listed: the domain as a table of its own, for WITH, where it is long.
+        join: writes how that is joined to a key.
+        distinct_marks: sums of marks over the rows whose values were read one by one; by their SQL.
+        late: whether rows can be grouped by key before the groups are encoded, which is faster.
+            Not where keys outside the domain are allowed: there may be any number of them.
+    """
+
+    key: str
+    code: Callable[[str], str] = str
+    listed: str = ""
+    join: Callable[[str], str] | None = None
+    late: bool = False
+    distinct_marks: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Coding:
+    """The encoding of one table.
+
+    Attributes:
+        attributes: how each attribute is encoded.
+        metric: the metric as a 64-bit float, NULL where it is missing.
+        unreadable: for columns of texts that should be numbers: whether a row's is none.
+    """
+
+    attributes: tuple[Coded, ...]
+    metric: str
+    unreadable: Mapping[str, str]
+
+    @property
+    def lists(self) -> list[str]:
+        """The domains that are joined, for WITH."""
+        return [coded.listed for coded in self.attributes if coded.listed]
+
+    @property
+    def distinct_marks(self) -> dict[str, int]:
+        """By what marks the rows are known again whose values were read one by one."""
+        marks = [coded.distinct_marks for coded in self.attributes]
+        return {sql: total for one in marks for sql, total in one.items()}
+
+    @property
+    def keys(self) -> list[str]:
+        """What of a row ``s`` decides the code of each attribute."""
+        return [coded.key for coded in self.attributes]
+
+    @property
+    def late(self) -> list[bool]:
+        """For each attribute, whether groups can be encoded instead of rows."""
+        return [coded.late for coded in self.attributes]
+
+    def codes(self, keys: Sequence[str]) -> list[str]:
+        """Return the expressions of the codes, where these are the keys."""
+        return [coded.code(key) for coded, key in zip(self.attributes, keys, strict=True)]
+
+    def joins(self, keys: Sequence[str], *, late: bool | None = None) -> str:
+        """Return the joins that ``codes`` needs after FROM; only the late or early ones if told."""
+        return " ".join(
+            coded.join(key)
+            for coded, key in zip(self.attributes, keys, strict=True)
+            if coded.join is not None and late in (None, coded.late)
+        )
+
+
+def coding(engine: Engine, schema: Schema) -> Coding:
+    """Return how an engine encodes its rows against a schema."""
+    unreadable = {}
+    metric, doubt = _metric(engine, schema.metric)
+    if doubt:
+        unreadable[schema.metric.column] = doubt
+    attributes = []
+    for place, attribute in enumerate(schema.attributes):
+        column = "s." + engine.dialect.column(attribute.name)
+        if attribute.edges is None:
+            attributes.append(_by_value(engine, attribute, column, f"domain{place}"))
+            continue
+        key, doubt = _bin(engine, attribute, column)
+        attributes.append(Coded(key))
+        if doubt:
+            unreadable[attribute.name] = doubt
+    return Coding(tuple(attributes), metric, unreadable)
+
+
+def _by_value(engine: Engine, attribute: Attribute, column: str, name: str) -> Coded:
+    """Encode by equality with values of the domain."""
+    dialect = engine.dialect
+    key, pairs, marks = _raw_values(engine, attribute, column)
+    late = attribute.outside == "error"
+    elsewhere = _elsewhere(attribute)
+    if len(pairs) <= _LONGEST_CASE:
+        whens = [(dialect.literal(raw), code) for raw, code in pairs]
+        return Coded(
+            key,
+            lambda written: _case(written, whens, elsewhere),
+            late=late,
+            distinct_marks=marks,
+        )
+    code = f"{name}.code" if attribute.other is None else f"COALESCE({name}.code, {elsewhere})"
+    return Coded(
+        key,
+        lambda _: code,
+        dialect.values(name, ("raw", "code"), pairs),
+        lambda written: f"LEFT JOIN {name} ON {name}.raw = {written}",
+        late,
+        marks,
+    )
+
+
+def _elsewhere(attribute: Attribute) -> str:
+    return "NULL" if attribute.other is None else str(attribute.code(attribute.other))
+
+
+def _case(key: str, whens: list[tuple[str, int]], elsewhere: str) -> str:
+    steps = [f"WHEN {key} = {raw} THEN {code}" for raw, code in whens]
+    return f"CASE {' '.join(steps) or 'WHEN 1 = 0 THEN 0'} ELSE {elsewhere} END"
+
+
+def _raw_values(
+    engine: Engine, attribute: Attribute, column: str
+) -> tuple[str, Pairs, dict[str, int]]:
+    """Return what to compare in each row, which of its values have which code, and the marks."""
+    kind, dialect = engine.kinds[attribute.name], engine.dialect
+    if kind == "nested":
+        raise SourceError(f"attribute {attribute.name!r}: its column does not hold single values")
+    known = direct_values(attribute, kind)
+    if known is None:
+        return dialect.same_text.format(column), *_distinct_values(engine, attribute, column)
+    if kind == "float":
+        column = f"CAST({column} AS {dialect.double})"
+    return (dialect.same_text.format(column) if kind == "text" else column), known, {}
+
+
+def direct_values(attribute: Attribute, kind: str) -> Pairs | None:
+    """Return which values of a column of this kind have which code, where equality decides.
+
+    >>> direct_values(Attribute("year", (2019, 2020)), "float")
+    [(2019.0, 0), (2020.0, 1)]
+    >>> direct_values(Attribute("year", (2019, 2020)), "text") is None
+    True
+    """
+    codes = attribute.codes
+    if attribute.kind == "text":
+        if kind == "text":
+            return [(str(value), code) for value, code in codes.items()]
+        if kind == "boolean":
+            return [(flag, codes[str(flag)]) for flag in (True, False) if str(flag) in codes]
+        if kind == "integer":
+            whole = {v: _whole_text(str(v)) for v in codes}
+            return [(n, codes[v]) for v, n in whole.items() if n is not None]
+        return None
+    if attribute.kind == "boolean":
+        spoken: dict[str, tuple[Cell, ...]] = {
+            "boolean": (True, False),
+            "integer": (1, 0),
+            "float": (1.0, 0.0),
+        }
+        if kind not in spoken:
+            return None
+        flags = zip((True, False), spoken[kind], strict=True)
+        return [(raw, codes[flag]) for flag, raw in flags if flag in codes]
+    if kind == "boolean":
+        return []  # neither true nor false is a number here
+    if kind == "integer":
+        return [(int(v), c) for v, c in codes.items() if v == int(v) and abs(int(v)) < _WHOLE]
+    if kind == "float":
+        # Not those that a float cannot hold: they would be rounded to a neighbour.
+        return [(float(v), code) for v, code in codes.items() if _as_float(v) == v]
+    return None
+
+
+def _whole_text(text: str) -> int | None:
+    """Return the whole number of 64 bits that is written like this, if there is one."""
+    try:
+        number = int(text)
+    except ValueError:
+        return None
+    return number if str(number) == text and abs(number) < _WHOLE else None
+
+
+def _as_float(value: object) -> float | None:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        return None
+
+
+def _distinct_values(
+    engine: Engine, attribute: Attribute, column: str
+) -> tuple[Pairs, dict[str, int]]:
+    """Read the values that occur and judge each as the encoding in memory does.
+
+    A value that comes later would be in no list, so the marks of the rows come along.
+    """
+    key = engine.dialect.same_text.format(column)
+    marks = {f"mark{i}": sql for i, sql in enumerate(marks_of(engine, attribute.name))}
+    marked = "".join(f", {sql} AS {name}" for name, sql in marks.items())
+    summed = "".join(f", SUM({name}) AS {name}" for name in marks)
+    # Of texts that are equal, any of the values will do.
+    query = (
+        f"SELECT raw, MIN(cell) AS cell{summed} "
+        f"FROM (SELECT {key} AS raw, {column} AS cell{marked} "
+        f"FROM {engine.source} s WHERE {column} IS NOT NULL) t GROUP BY raw "
+        f"LIMIT {DISTINCT_LIMIT + 1}"
+    )
+    with asking(engine.dialect.name):
+        found = engine.run(query)
+    if found.num_rows > DISTINCT_LIMIT:
+        raise SourceError(
+            f"attribute {attribute.name!r}: its column is not of the declared kind and has more "
+            f"than {DISTINCT_LIMIT:,} distinct values, too many to read one by one; convert the "
+            "column where it is stored, or declare edges"
+        )
+    raw = found.column("raw").to_pylist()
+    cells = found.column("cell").to_pylist()
+    judged = [(text, find_code(attribute, cell)) for text, cell in zip(raw, cells, strict=True)]
+    totals = {
+        f"CASE WHEN {column} IS NULL THEN 0 ELSE {sql} END": sum(map(int, found[name].to_pylist()))
+        for name, sql in marks.items()
+    }
+    return [(text, code) for text, code in judged if code >= 0], totals
+
+
+def _metric(engine: Engine, metric: Metric) -> tuple[str, str]:
+    number, doubt = _number(engine, metric.column, "s." + engine.dialect.column(metric.column))
+    if number is None:
+        raise metric_not_numeric(metric)
+    if engine.kinds[metric.column] in ("integer", "decimal"):
+        return number, doubt
+    return f"CASE WHEN {engine.dialect.is_nan.format(number)} THEN NULL ELSE {number} END", doubt
+
+
+def _bin(engine: Engine, attribute: Attribute, column: str) -> tuple[str, str]:
+    """Write the bin of each row; not-a-number is not below any edge."""
+    number, doubt = _number(engine, attribute.name, column)
+    if number is None:
+        raise bins_not_numeric(attribute)
+    first, *inner, last = (engine.dialect.literal(float(edge)) for edge in attribute.edges or ())
+    steps = [f"WHEN {number} < {edge} THEN {code}" for code, edge in enumerate(inner)]
+    ladder = f"WHEN {number} < {first} THEN NULL {' '.join(steps)}"
+    return f"CASE {ladder} WHEN {number} <= {last} THEN {len(inner)} ELSE NULL END", doubt
+
+
+def _number(engine: Engine, name: str, column: str) -> tuple[str | None, str]:
+    """Return a column as 64-bit floats, and for a column of texts when one is not a number."""
+    kind, dialect = engine.kinds[name], engine.dialect
+    if kind in ("integer", "float", "decimal"):
+        return f"CAST({column} AS {dialect.double})", ""
+    if kind != "text":
+        return None, ""
+    number = dialect.number.format(column)
+    return number, f"{column} IS NOT NULL AND TRIM({column}) <> '' AND ({number}) IS NULL"

@@ -1,0 +1,252 @@
+"""All contexts of a record by falling utility, found as they are needed.
+
+Private: everything. For a utility that is a sum of cell weights (population, overlap) removing a
+value never raises the score, so contexts can be met best first without listing them all
+(``_kernels.best_first``). ``ordered_selection.draw_first`` draws from them before the end is
+reached; most draws are decided after a few. If one is not, the utilities of the whole space are one
+zeta transform, and from there on the contexts are taken from its sorted order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcor.mechanism.ordered_selection import Run
+from pcor.public.context import Space
+from pcor.rows.cells import View
+from pcor.rows.table import Record
+from pcor.search.coe import BLOCK_BITS, block
+from pcor.search.validity import Validity
+
+Indices = NDArray[np.int64]
+
+FIRST_STEP = 128
+LARGEST_STEP = 1 << 16
+
+# A space of up to this many free values can be listed whole.
+LARGEST_LIST = 24
+
+# After this many contexts the whole space is sorted, if it is not too large for that.
+_SORT_AFTER = 1 << 13
+
+# Once one context in this many of a block was asked for, the whole block is judged at once: each
+# context then costs half as much, and most of a block is seldom far from the few first asked for.
+_WHOLE_BLOCK_AFTER = 24
+
+# Bounds on what was not met are rounded up to this many different utilities.
+_BOUNDS = 256
+
+
+class Descent:
+    """The contexts of a space by falling total weight, from a heap. Private.
+
+    Attributes:
+        space: numbers the contexts; its order of values is by rising weight.
+        needs: the needed free values of each cell, as bits of one number.
+    """
+
+    def __init__(self, record: Record, view: View, weights: NDArray[np.int64]) -> None:
+        self.space = _lightest_first(record.space, view, weights)
+        self.needs = self.space.indices_of(view.cell_needs).astype(np.int64)
+        self._weights = weights
+        self._free = len(self.space.free)
+        number = np.full(self.space.schema.width, self._free)
+        number[list(self.space.free)] = np.arange(self._free)
+        self._places = number[view.cell_places]
+        everything = int(weights.sum())
+        self._heap = np.array([[everything, (1 << self._free) - 1, 0]], dtype=np.int64)
+        self._size = 1  # entries of the heap in use
+
+    @property
+    def finished(self) -> bool:
+        """Whether every context was visited."""
+        return self._size == 0
+
+    @property
+    def ceiling(self) -> int:
+        """The most that a context not yet visited can weigh."""
+        return int(self._heap[0, 0])
+
+    def visit(self, count: int) -> tuple[Indices, NDArray[np.int64]]:
+        """Return the next contexts and their weights."""
+        from pcor._kernels.best_first import visit
+
+        found = np.empty((count, 2), dtype=np.int64)
+        room = self._size + count * max(self._free, 1)
+        if room > len(self._heap):
+            self._heap = np.resize(self._heap, (2 * room, 3))
+        visited, self._size = visit(
+            self.needs, self._places, self._weights, self._free, self._heap, self._size, found
+        )
+        return found[:visited, 1], found[:visited, 0]
+
+    def unvisited(self) -> list[Run]:
+        """Return bounds on the contexts not visited yet.
+
+        An open end of the heap stands for itself and for all contexts below it: those without
+        some of the values that may still be removed.
+        """
+        ends = self._heap[: self._size]
+        if len(ends) == 0:
+            return []
+        width = max(1, int(np.ptp(ends[:, 0])) // _BOUNDS)
+        ceilings, place = np.unique(-(-ends[:, 0] // width), return_inverse=True)
+        counts = np.zeros(len(ceilings), dtype=np.int64)  # float64 would round beyond 2^53
+        np.add.at(counts, place, np.left_shift(1, self._free - ends[:, 2]))
+        return [
+            Run(int(weight) * width, int(count))
+            for weight, count in zip(ceilings, counts, strict=True)
+        ]
+
+    def totals(self, weights: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the summed weights of the covered cells for every context of the space."""
+        from pcor._kernels.lattice import all_totals
+
+        totals: NDArray[np.int64] = all_totals(self.needs, weights, self._free)
+        return totals
+
+
+class Met:
+    """Candidates that were met, in the order of falling utility. Private."""
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+        self._runs: list[Run] = []
+        self._indices: list[Indices] = []
+
+    def met(self) -> Sequence[Run]:
+        """Return the candidates met so far, by falling utility."""
+        return self._runs
+
+    def _meet(self, indices: Indices, utilities: NDArray[np.int64]) -> None:
+        """Add more of them; none is better than those there."""
+        self._indices.append(indices)
+        values, counts = np.unique(-utilities, return_counts=True)
+        for utility, count in zip((-values).tolist(), counts.tolist(), strict=True):
+            if self._runs and self._runs[-1].utility == utility:
+                self._runs[-1] = Run(utility, self._runs[-1].count + count)
+            else:
+                self._runs.append(Run(utility, count))
+
+    def mask(self, place: int) -> int:
+        """Return the context at a place in the order."""
+        return self._space.mask(int(np.concatenate(self._indices)[place]))
+
+    def masks(self) -> list[int]:
+        """Return all contexts met so far, in order."""
+        return [self._space.mask(int(i)) for i in np.concatenate(self._indices)]
+
+
+def stretches(utilities: NDArray[np.int64], order: Indices) -> list[Run]:
+    """Bound what is left of a falling order by stretches of doubling length, each by its best."""
+    edges = [0, *(1 << power for power in range(len(order).bit_length())), len(order)]
+    return [
+        Run(int(utilities[order[low]]), high - low) for low, high in pairwise(edges) if low < high
+    ]
+
+
+class BestFirst(Met):
+    """The valid contexts of a record, best first; ``ordered_selection.Candidates``."""
+
+    def __init__(self, validity: Validity, weights: NDArray[np.int64]) -> None:
+        self._validity = validity
+        self._weights = weights
+        self._descent = Descent(validity.record, validity.table.view, weights)
+        super().__init__(self._descent.space)
+        self._visited: list[Indices] = []
+        self._utilities = np.zeros(0, dtype=np.int64)  # of all contexts, once they are sorted
+        self._sorted: Indices | None = None  # the contexts left, best first
+        self._asked = np.zeros(0, dtype=np.int64)  # how many contexts, of each block
+        self._whole = np.zeros(0, dtype=bool)  # which blocks were judged as a whole
+        self._valid = np.zeros(0, dtype=bool)  # and their verdicts, by context
+        self._step = FIRST_STEP
+
+    @property
+    def finished(self) -> bool:
+        """Whether every context was visited."""
+        return self._descent.finished if self._sorted is None else len(self._sorted) == 0
+
+    def remaining(self) -> Sequence[Run]:
+        """Return bounds on the contexts not visited yet, valid or not."""
+        if self._sorted is None:
+            return self._descent.unvisited()
+        return stretches(self._utilities, self._sorted)
+
+    def advance(self) -> None:
+        """Visit some more contexts and keep the valid ones."""
+        visited = sum(map(len, self._visited))
+        if self._sorted is None and visited >= _SORT_AFTER:
+            self._sort()
+        if self._sorted is not None:
+            indices, self._sorted = self._sorted[: self._step], self._sorted[self._step :]
+            utilities = self._utilities[indices]
+        else:
+            indices, utilities = self._descent.visit(self._step)
+            self._visited.append(indices)
+        valid = self._verdicts_on(indices)
+        self._meet(indices[valid], utilities[valid])
+        self._step = min(2 * self._step, LARGEST_STEP)
+
+    def _verdicts_on(self, indices: Indices) -> NDArray[np.bool_]:
+        """Judge contexts, one by one or with the whole block where many of it are asked for."""
+        if self._sorted is None or not self._validity.detector.has_kernel:
+            return self._verdicts_one_by_one(indices)  # a refit each: none too many
+        number = indices >> BLOCK_BITS
+        wanted = np.bincount(number, minlength=len(self._asked))
+        self._asked += wanted
+        dense = (wanted > 0) & (self._asked * _WHOLE_BLOCK_AFTER > 1 << BLOCK_BITS)
+        for place in np.flatnonzero(dense & ~self._whole):
+            first = int(place) << BLOCK_BITS
+            judged = block(self._validity, self._space, first).valid
+            self._valid[first : first + len(judged)] = judged
+        self._whole |= dense
+        verdicts = self._valid[indices]
+        rest = ~self._whole[number]
+        verdicts[rest] = self._verdicts_one_by_one(indices[rest])
+        return verdicts
+
+    def _verdicts_one_by_one(self, indices: Indices) -> NDArray[np.bool_]:
+        return self._validity.of_words(self._space.words_of(indices.astype(np.uint64)))
+
+    def _sort(self) -> None:
+        """Put all that was not visited in order, if the space is not too large for that.
+
+        What was met keeps its place, so the same uniform number still points to the same context.
+        """
+        if len(self._space.free) > LARGEST_LIST:
+            return
+        self._utilities = self._descent.totals(self._weights)
+        visited = np.zeros(len(self._utilities), dtype=bool)
+        visited[np.concatenate(self._visited)] = True
+        self._sorted = _heaviest_first(self._utilities, visited)
+        self._valid = np.zeros(len(visited), dtype=bool)
+        self._asked = np.zeros(-(-len(visited) >> BLOCK_BITS), dtype=np.int64)
+        self._whole = np.zeros(len(self._asked), dtype=bool)
+
+
+def _heaviest_first(totals: NDArray[np.int64], visited: NDArray[np.bool_]) -> Indices:
+    """Return the contexts that were not visited by falling total, equal ones in their order."""
+    from pcor._kernels.lattice import heaviest_first
+
+    # Counting needs a counter for each total up to the largest, which is the number of rows.
+    if int(totals.max()) < len(totals):
+        counted: Indices = heaviest_first(totals, visited)
+        return counted
+    left = np.flatnonzero(~visited)
+    return left[np.argsort(-totals[left], kind="stable")]
+
+
+def _lightest_first(space: Space, view: View, weights: NDArray[np.int64]) -> Space:
+    """Number the free values by rising weight.
+
+    Contexts that lack only light values come early, and numbered this way they share their outer
+    bits: few blocks hold them, and blocks that lack a heavy value wait until they are needed.
+    """
+    places, several = view.cell_places.ravel(), view.cell_places.shape[1]
+    weight = np.bincount(places, np.repeat(weights, several), space.schema.width)
+    return replace(space, order=tuple(sorted(space.free, key=weight.__getitem__)))

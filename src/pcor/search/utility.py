@@ -1,0 +1,233 @@
+"""How good a context is.
+
+Private: the scores. A utility declares what one added or removed row can change it by
+(``sensitivity``) and whether an added row never lowers it (``monotonic``); the accountant prices
+by what is declared, so an undeclared utility is refused. Scores are whole numbers: the draw over
+them is then exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Protocol, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcor.errors import ParameterError, UnknownName, others_code, plain
+from pcor.public.context import Context
+from pcor.rows.table import Table
+
+UTILITIES = ("population", "overlap")
+
+# Draws are over 64-bit integers; well inside, differences cannot overflow.
+LARGEST_SCORE = 1 << 60
+
+
+@dataclass(frozen=True, repr=False)
+class Population:
+    """The rows that a context covers, as a utility may look at them. Private."""
+
+    context: Context
+    table: Table
+
+    @cached_property
+    def size(self) -> int:
+        """How many rows the context covers."""
+        return int(self.table.populations([self.context.mask])[0])
+
+    @cached_property
+    def metric(self) -> NDArray[np.float64]:
+        """Their metric values, rising."""
+        values, counts = self.table.distribution(self.context.mask)
+        return np.repeat(values, counts)
+
+    def shared_with(self, other: Context) -> int:
+        """How many rows the context shares with another."""
+        if other.schema != self.table.schema:
+            raise ParameterError("contexts of different schemas share no rows")
+        return int(self.table.populations([self.context.mask & other.mask])[0])
+
+
+class Utility(Protocol):
+    """What the user's own utility must have. ``guarantee="dp"`` takes PCOR's own alone."""
+
+    @property
+    def sensitivity(self) -> int | Fraction:
+        """The most that one added or removed row can change any score."""
+        ...
+
+    @property
+    def monotonic(self) -> bool:
+        """Whether an added row changes all scores in one direction: none falls, or none rises."""
+        ...
+
+    def score(self, population: Population) -> int:
+        """Return how good the population's context is, as a whole number."""
+        ...
+
+
+@dataclass(frozen=True)
+class PopulationSize:
+    """The number of rows that the context covers (paper, Section 3.2.1)."""
+
+    sensitivity = 1
+    monotonic = True
+
+    def score(self, population: Population) -> int:
+        """Return the number of rows."""
+        return population.size
+
+    def cell_weights(self, table: Table) -> NDArray[np.int64]:
+        """Return what each cell adds to the score of a context that covers it."""
+        return table.view.cell_counts
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """The number of rows shared with a chosen context (paper, Section 3.2.2).
+
+    Attributes:
+        context: the chosen context; ``None`` stands for the start context of the search.
+    """
+
+    context: Context | None = None
+
+    sensitivity = 1
+    monotonic = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.context, Context | None):
+            raise ParameterError("utility 'overlap': context must be a pcor.Context")
+
+    def score(self, population: Population) -> int:
+        """Return the number of shared rows."""
+        return population.shared_with(self._chosen)
+
+    def cell_weights(self, table: Table) -> NDArray[np.int64]:
+        """Return what each cell adds to the score of a context that covers it."""
+        if self._chosen.schema != table.schema:
+            raise ParameterError("utility 'overlap': its context is of another schema")
+        return table.view.cell_counts * table.covered_cells(self._chosen.mask)
+
+    @property
+    def _chosen(self) -> Context:
+        if self.context is None:
+            raise ParameterError(
+                "utility 'overlap' compares with a chosen context: give pcor.Overlap(context) "
+                "(--overlap-with), or a search with a start context"
+            )
+        return self.context
+
+
+def counts_rows(utility: object) -> TypeGuard[PopulationSize | Overlap]:
+    """Tell whether the scores are known to be counts of rows: sums over cells, 1 for each row.
+
+    By the very class. One derived from it may score otherwise, and is taken at its own word like
+    any other: by its ``score`` and the sensitivity that it declares.
+    """
+    return type(utility) in (PopulationSize, Overlap)
+
+
+def chosen_context(utility: object) -> Context | None:
+    """Return the context that an ``Overlap``, or a class derived from it, compares with."""
+    return utility.context if isinstance(utility, Overlap) else None
+
+
+def get_utility(utility: object) -> Utility:
+    """Return a utility from its name, or check the declarations of the user's own."""
+    if isinstance(utility, str):
+        if utility not in UTILITIES:
+            raise UnknownName("utility", utility, UTILITIES)
+        return PopulationSize() if utility == "population" else Overlap()
+    if isinstance(utility, type):
+        raise ParameterError(
+            f"the utility {utility.__name__} is a class; give an object: {utility.__name__}(...)"
+        )
+    return _checked(utility)
+
+
+def _checked(utility: Any) -> Utility:
+    """Return the user's own utility, or say which declaration is missing or cannot be."""
+    who = f"the utility {type(utility).__name__}"
+    for declared in ("sensitivity", "monotonic", "score"):
+        if not hasattr(utility, declared):
+            raise ParameterError(
+                f"{who} does not declare {declared!r}; a utility needs sensitivity, monotonic and "
+                "score(population)"
+            )
+    if not callable(utility.score):
+        raise ParameterError(f"{who}: score must be a function of a population")
+    sensitivity = utility.sensitivity
+    number = isinstance(sensitivity, int | float | Fraction) and not isinstance(sensitivity, bool)
+    if not number or not sensitivity > 0 or sensitivity % 1 != 0:
+        raise ParameterError(
+            f"{who}: sensitivity must be a positive whole number, as scores are whole numbers"
+        )
+    if not isinstance(utility.monotonic, bool):
+        raise ParameterError(f"{who}: monotonic must be True or False")
+    checked: Utility = utility
+    return checked
+
+
+def describe_utility(utility: Utility) -> dict[str, Any]:
+    """Return the public parameters of a utility, for a certificate."""
+    own = type(utility).__name__
+    named = {"name": {PopulationSize: "population", Overlap: "overlap"}.get(type(utility), own)}
+    if isinstance(utility, Overlap):
+        chosen = utility.context
+        named["with"] = "the start context" if chosen is None else str(chosen)
+    return named | {
+        "sensitivity": plain(Fraction(utility.sensitivity)),
+        "monotonic": utility.monotonic,
+    }
+
+
+class Scorer:
+    """The scores of contexts under one utility, remembered. Private."""
+
+    def __init__(self, utility: Utility, table: Table) -> None:
+        self._utility = utility
+        self._table = table
+        self._known: dict[int, int] = {}
+        self._around: int | None = None  # the context whose neighbours are known
+        self.weights = utility.cell_weights(table) if counts_rows(utility) else None
+
+    def __call__(self, masks: Sequence[int]) -> list[int]:
+        """Score contexts."""
+        try:
+            return list(map(self._known.__getitem__, masks))
+        except KeyError:
+            self._learn([mask for mask in dict.fromkeys(masks) if mask not in self._known])
+        return list(map(self._known.__getitem__, masks))
+
+    def _learn(self, masks: list[int]) -> None:
+        if self.weights is None:
+            self._known.update((mask, self._own(mask)) for mask in masks)
+        else:
+            totals = self._table.view.totals(self._table.words(masks), self.weights)
+            self._known.update(zip(masks, totals.tolist(), strict=True))
+
+    def learn_neighbours(self, around: int) -> None:
+        """Score all one-bit neighbours of a context in one pass; only saves time."""
+        if self.weights is not None and around != self._around:
+            self._around = around
+            width = self._table.schema.width
+            words = self._table.words([around])[0]
+            totals = self._table.view.neighbour_totals(words, self.weights, width)
+            self._known.update((around ^ 1 << p, n) for p, n in enumerate(totals.tolist()))
+
+    def _own(self, mask: int) -> int:
+        population = Population(Context.from_mask(self._table.schema, mask), self._table)
+        with others_code(f"the utility {type(self._utility).__name__}"):
+            score = self._utility.score(population)
+        whole = isinstance(score, int | np.integer) and not isinstance(score, bool)
+        if not whole or abs(int(score)) > LARGEST_SCORE:
+            raise ParameterError(
+                f"the utility {type(self._utility).__name__} must return whole numbers below 2^60; "
+                "scale the score, round it, and declare a sensitivity that covers the rounding"
+            )
+        return int(score)

@@ -1,0 +1,113 @@
+"""Is the record an outlier in these contexts? The one question a search may ask for free.
+
+Private: the answers, which together are COE. Batches of contexts in, booleans out; verdicts are
+remembered by context, so that no search asks the detector twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcor.detectors import CountDetector, Detector
+from pcor.errors import others_code
+from pcor.rows.cells import View, Words
+from pcor.rows.table import Record, Table
+
+
+class Validity:
+    """The verdicts on one record under one detector.
+
+    Attributes:
+        view: all of the table that can matter for this record under this detector.
+    """
+
+    def __init__(self, table: Table, record: Record, detector: Detector) -> None:
+        self.table = table
+        self.record = record
+        self.detector = detector
+        self._known: dict[int, bool] = {}
+        with others_code(f"the detector {detector.name!r}"):
+            self.view = table.view_for(record.value, detector)
+
+    def __call__(self, masks: Sequence[int]) -> NDArray[np.bool_]:
+        """Return, for each context, whether it is valid."""
+        return self._remembered(masks)
+
+    def of_words(self, words: Words) -> NDArray[np.bool_]:
+        """Return the verdicts on contexts of the record's space, without remembering them."""
+        return self.judge(self.view, words)
+
+    def judge(
+        self, view: View, words: Words, moments: NDArray[np.float64] | None = None
+    ) -> NDArray[np.bool_]:
+        """Ask the detector about contexts whose rows are all in the view."""
+        if moments is None and self.detector.wants_moments:
+            moments = view.several_totals(words, self.cell_moments[:, view.cells])
+        with others_code(f"the detector {self.detector.name!r}"):
+            return self.detector.batch(view, self.record.value, words, moments)
+
+    def read(self) -> None:
+        """Read all that the detector asks of the rows of the table, for once and before a draw."""
+        self.cell_moments  # noqa: B018 (remembered)
+        if isinstance(self.detector, CountDetector):
+            self.region  # noqa: B018
+
+    @cached_property
+    def region(self) -> NDArray[np.int64]:
+        """How many rows of each cell of the table a detector that counts finds in V's region."""
+        with others_code(f"the detector {self.detector.name!r}"):
+            counted: NDArray[np.int64] = self.detector.region_counts(  # type: ignore[attr-defined]
+                self.table.view, self.record.value
+            )
+            return counted
+
+    @cached_property
+    def cell_moments(self) -> NDArray[np.float64]:
+        """What the detector wants to know of each cell: shape (kinds, cells of the table)."""
+        with others_code(f"the detector {self.detector.name!r}"):
+            return self.detector.cell_moments(self.table.view, self.record.value)
+
+    def of_neighbours(self, mask: int) -> NDArray[np.bool_]:
+        """Return the verdicts on the one-bit neighbours of a context.
+
+        All of them together can cover only rows that miss at most one value of the context, so one
+        pass over the table narrows it to those.
+        """
+        return self._remembered(self.record.space.neighbours(mask), around=mask)
+
+    def _remembered(self, masks: Sequence[int], around: int | None = None) -> NDArray[np.bool_]:
+        unknown = [m for m in dict.fromkeys(masks) if m not in self._known]
+        inside = [mask for mask in unknown if mask in self.record.space]
+        self._known.update(dict.fromkeys(unknown, False))
+        if inside:
+            view, words, moments = self.view, self.table.words(inside), None
+            if around is not None:
+                middle = self.table.words([around])[0]
+                view = view.near(middle)
+                places = [(around ^ mask).bit_length() - 1 for mask in inside]
+                moments = self._moments(view, middle, places, words)
+            verdicts = self.judge(view, words, moments)
+            self._known.update(zip(inside, verdicts.tolist(), strict=True))
+        return np.array([self._known[mask] for mask in masks], dtype=bool)
+
+    def _moments(
+        self, view: View, middle: Words, places: Sequence[int], words: Words
+    ) -> NDArray[np.float64] | None:
+        """Return the moments of the neighbours that differ in these places, from one pass.
+
+        Each differs from the whole's by what one value adds or drops. Where the detector says that
+        rounding would show, they are summed anew.
+        """
+        if not self.detector.has_kernel or self.detector.reach is not None:
+            return None
+        weights = self.cell_moments[:, view.cells]
+        whole, all_of_them = view.neighbour_moments(middle, weights, self.table.schema.width)
+        moments = all_of_them[:, places]
+        with others_code(f"the detector {self.detector.name!r}"):
+            lost = self.detector.lost_digits(moments, whole)
+        moments[:, lost] = view.several_totals(words[lost], weights)
+        return np.ascontiguousarray(moments)

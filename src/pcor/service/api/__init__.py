@@ -1,0 +1,1 @@
+"""The HTTP interface for programs: routes, the bodies of requests, and who may call what."""

@@ -1,0 +1,1 @@
+"""What the service does, whatever asks for it: datasets, keys, questions, and who answers them."""

@@ -1,0 +1,95 @@
+"""Draws: one paid question about one file, answered.
+
+Private: the rows, the time that an answer takes. A draw is a function of what is asked and of
+chance alone: it knows no ledger, no key and no clock, so it can be made in any process. Whoever has
+it made holds the claim, stores the answer and decides when it is seen (``worker``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+from pcor.errors import NoValidContext, PcorError, RecordError
+from pcor.public.schema import Schema
+from pcor.releasing.answers import answer_from
+from pcor.releasing.certificate import Release
+from pcor.releasing.run import release
+from pcor.service.core.sources import Tables
+
+# Said of a record that is an outlier nowhere, and of one that is not in the table.
+NONE = (
+    "no context was found in which the record is an outlier by the detector of this dataset; a "
+    "record that is not in the table gets the same answer, so check that it was not mistyped"
+)
+
+Outcome = Release | PcorError
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What is to be drawn.
+
+    Attributes:
+        source: the file, relative to the data folder.
+        mark: by which the file is known again.
+        schema: the public description of its table.
+        record: the queried record.
+        epsilon: what it costs.
+        options: of ``pcor.release``.
+    """
+
+    source: str
+    mark: str
+    schema: Schema
+    record: int | str
+    epsilon: Fraction
+    options: dict[str, Any]
+
+
+class Draws(Protocol):
+    """Where draws are made: in threads of this process, or in processes of their own."""
+
+    def start(self) -> None:
+        """Get ready, so that the first draw need not wait."""
+        ...
+
+    def draw(self, asked: Draw) -> Outcome:
+        """Draw; a source that fails, or is another, raises and is no answer."""
+        ...
+
+    def close(self) -> None:
+        """End what still runs."""
+        ...
+
+
+class DrawsHere:
+    """Draws in the thread that asks.
+
+    Args:
+        tables: the rows.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def start(self) -> None:
+        """Nothing is needed."""
+
+    def draw(self, asked: Draw) -> Outcome:
+        """Draw now."""
+        return make_draw(self._tables, asked)
+
+    def close(self) -> None:
+        """Nothing is left: who asked is waited for."""
+
+
+def make_draw(tables: Tables, asked: Draw) -> Outcome:
+    """Return the release, or the error that is its answer."""
+    table = tables.get(asked.source, asked.mark, asked.schema)
+    outcome = answer_from(lambda: release(table, asked.record, asked.epsilon, **asked.options))
+    if isinstance(outcome, RecordError | NoValidContext):
+        # The same words for both, whatever the search says: who is in the table is private.
+        return NoValidContext(NONE)
+    return outcome

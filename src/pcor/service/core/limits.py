@@ -1,0 +1,204 @@
+"""Limits: how large a request may be, of which type, how many a key may make, how many may write.
+
+Public: everything here. Rates are counted by each process on its own, in memory: with several
+workers a key has so many times the rate. They are there against accidents and against guessing of
+keys; the budget is what protects the people.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pcor.ledger.database import Admission, admission
+from pcor.service.core.problems import Problem, internal
+
+# Callers that are remembered; the one who was quiet longest is forgotten first.
+REMEMBERED = 10_000
+
+FORMS = ("application/x-www-form-urlencoded",)
+
+SAFE_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
+API_POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
+
+
+class Rates:
+    """Buckets that fill at a steady rate; a request takes one drop.
+
+    Args:
+        rate: drops a second.
+        burst: how many a bucket holds.
+        clock: seconds.
+    """
+
+    def __init__(
+        self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._rate, self._burst, self._clock = rate, burst, clock
+        self._lock = threading.Lock()
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, who: str) -> None:
+        """Take a drop, or refuse."""
+        self._take(who, 1)
+
+    def check(self, who: str) -> None:
+        """Refuse where ``take`` would, and take nothing."""
+        self._take(who, 0)
+
+    def _take(self, who: str, taken: int) -> None:
+        now = self._clock()
+        with self._lock:
+            drops, at = self._buckets.pop(who, (float(self._burst), now))
+            drops = min(self._burst, drops + (now - at) * self._rate)
+            short = 1 - drops
+            if taken or drops < self._burst:  # a full bucket need not be remembered
+                self._buckets[who] = (drops if short > 0 else drops - taken, now)
+            if len(self._buckets) > REMEMBERED:
+                self._buckets.popitem(last=False)
+        if short > 0:
+            wait = max(1, math.ceil(short / self._rate))
+            raise Problem(
+                429,
+                "too_many_requests",
+                f"too many requests; wait {wait} s",
+                headers={"Retry-After": str(wait)},
+            )
+
+
+class Writers:
+    """Lets so many write at once, or wait to; whoever comes then is told to come again.
+
+    Args:
+        most: how many.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self.inside = 0
+
+    @contextmanager
+    def admitted(self) -> Iterator[None]:
+        """Be one of them, or be refused at once."""
+        with self._lock:
+            if self.inside >= self._most:
+                raise Problem(
+                    503,
+                    "busy",
+                    "too many others are waiting to write to the database; try again in a second. "
+                    "The same request, with the same key, is charged once",
+                    headers={"Retry-After": "1"},
+                )
+            self.inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.inside -= 1
+
+
+class Gate:
+    """Refuses what is too large or of another type before anything reads it.
+
+    It also sees every answer leave: it adds headers, counts, and says what may be said of a failure
+    that nobody expected.
+
+    Args:
+        app: what comes behind.
+        largest: bytes in a body.
+        count: is told the method and the status of every answer.
+        terms: on which requests may write to the database.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        largest: int,
+        count: Callable[[str, int], None],
+        terms: Admission,
+    ) -> None:
+        self._app, self._largest, self._count, self._terms = app, largest, count, terms
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        admission.set(self._terms)  # for this request alone: each has a context of its own
+        headers = {name.lower(): value for name, value in scope["headers"]}
+        send = _with_safe_headers(send, of_api=scope["path"].startswith("/v1"))
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                self._count(scope["method"], message["status"])
+            await send(message)
+
+        refusal = self._refusal(scope, headers)
+        try:
+            behind = self._app if refusal is None else refusal.response()
+            await behind(scope, self._counted(receive), watched)
+        except Exception as error:
+            failure = internal(error)
+            if not started:
+                await failure.response()(scope, receive, watched)
+
+    def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> Problem | None:
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or int(length[:20]) > self._largest:
+            return self._too_large()
+        has_body = length != b"0" or b"transfer-encoding" in headers
+        if scope["method"] not in ("POST", "PUT", "PATCH") or not has_body:
+            return None
+        given = headers.get(b"content-type", b"").decode("latin-1")
+        kind = given.partition(";")[0].strip().lower()
+        allowed = ("application/json",) if scope["path"].startswith("/v1") else FORMS
+        if kind not in allowed:
+            return Problem(
+                415, "unsupported_media_type", f"send the body as {' or '.join(allowed)}"
+            )
+        return None
+
+    def _counted(self, receive: Receive) -> Receive:
+        left = self._largest
+
+        async def counted() -> Message:
+            nonlocal left
+            message = await receive()
+            left -= len(message.get("body", b""))
+            if left < 0:
+                raise HTTPException(413)  # reaches ``problems`` from wherever the body is read
+            return message
+
+        return counted
+
+    def _too_large(self) -> Problem:
+        return Problem(413, "too_large", f"a request may have {self._largest:,} bytes at most")
+
+
+def _with_safe_headers(send: Send, *, of_api: bool) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            given = {name.lower() for name, _ in message["headers"]}
+            more = (*SAFE_HEADERS, API_POLICY) if of_api else SAFE_HEADERS
+            message["headers"] = [
+                *message["headers"],
+                *(header for header in more if header[0] not in given),
+            ]
+        await send(message)
+
+    return sending

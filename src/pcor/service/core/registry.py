@@ -1,0 +1,317 @@
+"""Datasets as an owner registers them: schema, source, guarantee, presets, who may be asked about.
+
+Public: a registration, but for the name of its file, which only owners see, and its mark, which
+nobody does. Registrations are never changed: a new one has the next version, and questions stay
+with the version they were asked of. What the books call the version of a table is the number of its
+file's state: it says whether two files were the same, and nothing else about them.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from sqlalchemy import Connection, Select, and_, func, insert, select
+
+from pcor.errors import ParameterError, SchemaError, plain
+from pcor.ledger.entries import lock_head
+from pcor.public.schema import Schema
+from pcor.releasing.amounts import amount
+from pcor.releasing.plan import Plan, plan
+from pcor.releasing.request import canonical_record, check_record
+from pcor.rows.table import Table
+from pcor.service.core import tables
+
+PRESETS = ("small", "medium", "large")
+# Records that a refusal quotes.
+SHOWN = 10
+ANY = "any"
+# Characters of registrations that are kept parsed: thousands of usual ones.
+PARSED = 1 << 24
+
+# What an owner settles for everybody; the names are those of ``pcor.release``.
+OPTIONS = (
+    "detector",
+    "search",
+    "utility",
+    "samples",
+    "accounting",
+    "selection",
+    "guarantee",
+    "delta",
+    "steepness",
+    "limit",
+)
+
+
+@dataclass(frozen=True)
+class Registration:
+    """One version of a dataset.
+
+    Attributes:
+        name: the people.
+        version: counted from 1.
+        schema: the public description of the table.
+        source: the file, relative to the data folder. Owners only.
+        mark: by which the file is known again. For the service only.
+        options: what is drawn and how, as for ``pcor.release``.
+        presets: small, medium and large, each an epsilon.
+        records: which records may be asked about; ``None`` for any.
+        description: what the owner says about it.
+        state: of the file, counted from 1: the same file has the same number, under all versions.
+    """
+
+    name: str
+    version: int
+    schema: Schema
+    source: str
+    mark: str
+    options: dict[str, Any]
+    presets: dict[str, Fraction]
+    records: tuple[int | str, ...] | None
+    description: str = ""
+    state: int = 0
+
+    @cached_property
+    def _open(self) -> frozenset[int | str]:
+        return frozenset(self.records or ())
+
+    @property
+    def largest(self) -> Fraction:
+        """The most that an analyst may spend on one release."""
+        return self.presets["large"]
+
+    def is_open(self, record: int | str) -> bool:
+        """Whether a record may be asked about. Says nothing about whether it exists."""
+        return self.records is None or canonical_record(record) in self._open
+
+    def plan(self, epsilon: Fraction) -> Plan:
+        """Settle a release, from public knowledge alone."""
+        return plan(self.schema, epsilon, **self.options)
+
+    def check(self) -> None:
+        """Refuse a registration by which nothing could ever be released."""
+        small, medium, large = (self.presets[name] for name in PRESETS)
+        if not small <= medium <= large:
+            raise ParameterError("presets must rise: small, medium, large")
+        for epsilon in (small, medium, large):
+            self.plan(epsilon)
+        for record in self.records or ():
+            check_record(record)
+
+    def check_cap(self, cap: Fraction | None) -> None:
+        """Refuse a preset that no release may cost."""
+        for name in PRESETS:
+            if cap is not None and self.presets[name] > cap:
+                raise ParameterError(
+                    f"preset {name} costs {plain(self.presets[name])}, above the cap of "
+                    f"{plain(cap)} on one release, so nobody could use it; lower the preset, or "
+                    "raise the cap"
+                )
+
+    def check_records(self, table: Table) -> None:
+        """Refuse open records that do not name one row each. For the owner, who has the rows."""
+        missing = [] if self.records is None else table.not_one_row(self.records)
+        if missing:
+            more = f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
+            raise ParameterError(
+                "open records must each name one row that fits the schema; these do not: "
+                f"{', '.join(map(str, missing[:SHOWN]))}{more}. Correct them, or leave them out"
+            )
+
+    def to_public(self) -> dict[str, Any]:
+        """Return what an analyst may see."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "description": self.description,
+            "schema": self.schema.to_dict(),
+            "options": self.options,
+            "guarantee": self.options["guarantee"],
+            "presets": {name: plain(epsilon) for name, epsilon in self.presets.items()},
+            "records": ANY if self.records is None else list(self.records),
+        }
+
+    def to_owner(self) -> dict[str, Any]:
+        """Return what an owner may see."""
+        return self.to_public() | {"source": self.source, "source_state": self.state}
+
+    def to_body(self) -> str:
+        """Return the registration as it is kept; the order of attributes matters, so no sorting."""
+        kept = self.to_owner() | {"mark": self.mark}
+        del kept["name"], kept["version"], kept["guarantee"]
+        return json.dumps(kept)
+
+
+def read_presets(given: dict[str, Any]) -> dict[str, Fraction]:
+    """Read presets exactly as they are written."""
+    return {name: amount(given[name], f"preset {name}") for name in PRESETS}
+
+
+def read_records(given: object) -> tuple[int | str, ...] | None:
+    """Read the list of records that may be asked about."""
+    if given == ANY:
+        return None
+    if not isinstance(given, list):
+        raise ParameterError(f"records must be a list of records, or {ANY!r}")
+    return tuple(dict.fromkeys(canonical_record(record) for record in given))
+
+
+def save_registration(
+    connection: Connection, new: Registration, now: int, *, replaces: int | None = None
+) -> Registration:
+    """Keep a registration under the next version; the same again stays what it is.
+
+    A file that was registered before has the state that it had: what was answered about it is not
+    paid for again.
+
+    Args:
+        connection: to the service's tables.
+        new: what is registered.
+        now: milliseconds since 1970.
+        replaces: the version that must be the newest, 0 for none; by default any.
+    """
+    lock_head(connection)
+    last = _row(connection, new.name)
+    newest = 0 if last is None else last.version
+    if replaces is not None and replaces != newest:
+        raise ParameterError(
+            f"dataset {new.name!r} is at version {newest} by now, not {replaces}; look at it and "
+            "register again"
+        )
+    new = replace(new, state=_state(connection, new))
+    if last is not None:
+        with suppress(SchemaError):  # the rules of today may refuse it; then this one replaces it
+            if _read(*last).to_body() == new.to_body():
+                return _read(*last)
+    connection.execute(
+        insert(tables.datasets).values(
+            name=new.name, version=newest + 1, made=now, body=new.to_body()
+        )
+    )
+    saved = find_registration(connection, new.name)
+    assert saved is not None  # noqa: S101 (it was written above)
+    return saved
+
+
+def _state(connection: Connection, new: Registration) -> int:
+    """Return the number of a file's state: the one it had, or the next.
+
+    The versions are read from the newest on, and no further than to the same file: whoever changes
+    a setting reads one. A new file is compared with all of them, once, when it is registered.
+    """
+    columns = tables.datasets.c
+    chosen = select(columns.body).where(columns.name == new.name).order_by(columns.version.desc())
+    highest = 0
+    for body in connection.execute(chosen).scalars():
+        kept = json.loads(body)
+        if kept["mark"] == new.mark:
+            return int(kept["source_state"])
+        highest = max(highest, int(kept["source_state"]))
+    return highest + 1
+
+
+def find_registration(
+    connection: Connection, name: str, version: int | None = None
+) -> Registration | None:
+    """Return a registration: the newest, or a given version."""
+    row = _row(connection, name, version)
+    return None if row is None else _read(*row)
+
+
+def read_registrations(
+    connection: Connection, names: Select[tuple[str]] | None = None
+) -> list[Registration]:
+    """Return the newest registration of every dataset, by name.
+
+    One that the rules of today refuse is left out; asked for by its name, it says why.
+
+    Args:
+        connection: to the service's tables.
+        names: a query for the names of some datasets; by default all.
+    """
+    columns = tables.datasets.c
+    # Found in the database, by its index: versions are kept for ever, and may be many.
+    newest = (
+        select(columns.name, func.max(columns.version).label("version"))
+        .group_by(columns.name)
+        .subquery()
+    )
+    same = and_(columns.name == newest.c.name, columns.version == newest.c.version)
+    chosen = select(columns.name, columns.version, columns.body).join(newest, same)
+    if names is not None:
+        chosen = chosen.where(columns.name.in_(names))
+    found = []
+    for row in connection.execute(chosen.order_by(columns.name)):
+        with suppress(SchemaError):
+            found.append(_read(*row))
+    return found
+
+
+def _row(connection: Connection, name: str, version: int | None = None) -> Any:
+    columns = tables.datasets.c
+    chosen = select(columns.name, columns.version, columns.body).where(columns.name == name)
+    if version is not None:
+        chosen = chosen.where(columns.version == version)
+    return connection.execute(chosen.order_by(columns.version.desc()).limit(1)).one_or_none()
+
+
+class Parsed:
+    """Registrations that were read before, up to so many characters, the least used forgotten.
+
+    A version never changes. What one takes of the memory goes with its length, above all with its
+    list of records, so they are not counted but measured.
+
+    Args:
+        most: characters.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._size = most, 0
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, int, str], Registration] = OrderedDict()
+
+    def get(self, name: str, version: int, body: str) -> Registration:
+        """Return a registration, parsed now or before."""
+        place = (name, version, body)
+        with self._lock:
+            if place in self._kept:
+                self._kept.move_to_end(place)
+                return self._kept[place]
+        made = _parse(*place)
+        with self._lock:
+            self._size += len(body) if place not in self._kept else 0
+            self._kept[place] = made
+            while self._size > self._most:
+                (_, _, forgotten), _ = self._kept.popitem(last=False)
+                self._size -= len(forgotten)
+        return made
+
+
+_parsed = Parsed(PARSED)
+
+
+def _read(name: str, version: int, body: str) -> Registration:
+    return _parsed.get(name, version, body)
+
+
+def _parse(name: str, version: int, body: str) -> Registration:
+    kept = json.loads(body)
+    return Registration(
+        name,
+        version,
+        Schema.from_dict(kept["schema"]),
+        kept["source"],
+        kept["mark"],
+        kept["options"],
+        read_presets(kept["presets"]),
+        read_records(kept["records"]),
+        kept["description"],
+        kept["source_state"],
+    )

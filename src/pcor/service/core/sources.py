@@ -1,0 +1,100 @@
+"""Sources: the files that datasets are read from, and the tables made of them.
+
+Private: the tables. A source is named relative to the data folder and must lie inside it, symbolic
+links followed. Its mark (``fingerprints``) is part of the registration: a file that changed since
+is not asked, so no answer is about rows that the owner has not registered. A file is read once, and
+what was read has the mark or is not used: whoever replaces the file meanwhile changes nothing.
+"""
+
+from __future__ import annotations
+
+import hmac
+import threading
+from collections import OrderedDict
+from pathlib import Path
+
+from pcor.errors import LedgerError, ParameterError
+from pcor.public.schema import Schema
+from pcor.rows.snapshot import Snapshot
+from pcor.rows.table import Table
+from pcor.service.core.fingerprints import Marker
+
+ENDINGS = (".csv", ".parquet")
+LONGEST = 500
+
+
+class SourceChanged(LedgerError):
+    """A registered file is not there any more, or is another."""
+
+    kind = "source_changed"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this dataset's file is not the one that was registered, so nothing is charged or "
+            "drawn; its owner restores the file, or registers the dataset again"
+        )
+
+
+def unreadable() -> LedgerError:
+    """Return what is said of a file that is there and cannot be read; nothing of why."""
+    return LedgerError(
+        "this dataset's file cannot be read at this moment, so nothing is charged or drawn; try "
+        "again, and tell its owner if that does not help"
+    )
+
+
+def find_source(folder: Path, name: str) -> Path:
+    """Return the path of a source inside the data folder, or refuse; nothing else is named."""
+    refusal = ParameterError(
+        "source must be the path of a CSV or Parquet file inside the data folder, relative to it"
+    )
+    # A pattern would read more files than the one whose mark is registered.
+    if not 0 < len(name) <= LONGEST or not name.isprintable() or set(name) & set("\\*?[]{}#:"):
+        raise refusal
+    root = folder.resolve()
+    try:
+        path = (root / name).resolve()
+        inside = path.is_relative_to(root) and path.is_file()
+    except (OSError, ValueError, RuntimeError):
+        raise refusal from None
+    if not inside or Path(name).is_absolute() or path.suffix.lower() not in ENDINGS:
+        raise refusal
+    return path
+
+
+class Tables:
+    """The tables in memory, each loaded once, the least used forgotten first.
+
+    Args:
+        folder: the data folder.
+        most: how many are kept.
+        marker: knows registered files again.
+    """
+
+    def __init__(self, folder: Path, most: int, marker: Marker) -> None:
+        self._folder, self._most, self._marker = folder, most, marker
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, str, str], Table] = OrderedDict()
+
+    def get(self, source: str, mark: str, schema: Schema) -> Table:
+        """Return the table of a registered file, or say that the file is not the registered one."""
+        name = (source, mark, schema.sha256)
+        with self._lock:  # one load at a time: two of them would need twice the memory
+            if name not in self._kept:
+                self._kept[name] = self._load(source, mark, schema)
+            self._kept.move_to_end(name)
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+            return self._kept[name]
+
+    def _load(self, source: str, mark: str, schema: Schema) -> Table:
+        try:
+            read = Snapshot(find_source(self._folder, source))
+            same = hmac.compare_digest(self._marker.of_bytes(read.content), mark)
+        except (ParameterError, FileNotFoundError):
+            same = False
+        except OSError:
+            raise unreadable() from None
+        if not same:
+            raise SourceChanged
+        return Table(read, schema)

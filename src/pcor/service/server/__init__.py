@@ -1,0 +1,1 @@
+"""Below HTTP: sockets, connections, logs, and the processes that serve."""

@@ -1,0 +1,356 @@
+"""``pcor schema init`` and ``check`` from inside: what is read off the data is marked and fits."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import tomllib
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import csv, parquet
+
+from pcor import Schema, Table
+from pcor.audit.schema_draft import MOST_VALUES, draft, misfits
+from pcor.errors import MetricError, SourceError
+from pcor.public.guarantee import OWNER_ONLY
+from pcor.public.schema import REVIEW
+from tests.helpers.strategies import ID, METRIC, finite, names, texts
+
+
+def read(text: str) -> Schema:
+    return Schema.from_dict(tomllib.loads(text))
+
+
+def drafted(cells: list[Any], kind: pa.DataType | None = None) -> Schema:
+    """Draft a schema for one column and see that its own table fits."""
+    table = pa.table({"m": [1.0] * len(cells), "a": pa.array(cells, kind)})
+    schema = read(draft(table, metric="m", attributes=["a"]))
+    assert misfits(table, schema) == []
+    Table(table, schema)
+    return schema
+
+
+# -- draft ----------------------------------------------------------------------------------------
+
+
+def test_every_value_read_off_the_data_stands_on_a_line_marked_review() -> None:
+    table = pa.table(
+        {
+            "m": [float(i) for i in range(60)],
+            "region": ["north", "south", "west"] * 20,
+            "age": [float(i) for i in range(60)],
+        }
+    )
+    text = draft(table, metric="m", attributes=["region", "age"])
+    marked = [line.removesuffix(REVIEW).strip(" ,") for line in text.splitlines() if REVIEW in line]
+    region, age = read(text).attributes
+    assert age.edges is not None
+    domain = [f'"{value}"' for value in region.values] + [repr(edge) for edge in age.edges]
+    assert marked == domain
+
+
+def test_nothing_from_the_data_is_outside_the_marked_lines() -> None:
+    table = pa.table({"m": [7134459.25, 2.0], "a": ["canary", "zz"], "key": ["id-1", "id-2"]})
+    text = draft(table, metric="m", attributes=["a"], id_column="key", name="claims")
+    unmarked = [line for line in text.splitlines() if REVIEW not in line]
+    head = [line for line in unmarked if line and not line.startswith("#")]
+    assert head == [
+        "[dataset]",
+        'name = "claims"',
+        'id = "key"',
+        "[metric]",
+        'column = "m"',
+        '[attributes."a"]',
+        "values = [",
+        "]",
+    ]
+    assert not any(cell in text for cell in ("7134459", "id-1", "id-2"))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(texts, min_size=1, max_size=8), names)
+def test_the_draft_of_any_text_column_of_any_name_fits_its_own_table(
+    cells: list[str], name: str
+) -> None:
+    keys = [str(i) for i in range(len(cells))]
+    table = pa.table({METRIC: [1.0] * len(cells), name: cells, ID: keys})
+    schema = read(draft(table, metric=METRIC, attributes=[name], id_column=ID))
+    assert (schema.metric.column, schema.id, schema.attributes[0].name) == (METRIC, ID, name)
+    assert misfits(table, schema) == []
+    assert Table(table, schema).record("0").key == 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(finite | st.sampled_from([math.inf, -math.inf]), min_size=1, max_size=60))
+def test_the_draft_of_any_column_of_numbers_fits_its_own_table(cells: list[float]) -> None:
+    attribute = drafted(cells, pa.float64()).attributes[0]
+    many = len(set(cells)) > MOST_VALUES
+    assert attribute.edges is not None or not many
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9), min_size=1, max_size=60))
+def test_the_draft_of_any_column_of_whole_numbers_fits_its_own_table(cells: list[int]) -> None:
+    drafted(cells, pa.int64())
+
+
+def test_many_numbers_become_a_few_bins_with_round_inner_edges_that_cover_all_rows() -> None:
+    attribute = drafted([18 + i for i in range(100)]).attributes[0]
+    assert attribute.edges == (18.0, 38.0, 58.0, 77.0, 97.0, 117.0)
+
+
+def test_bins_follow_the_range_of_the_numbers_and_not_their_size() -> None:
+    """Numbers near a million that differ by a hundred must not fall into one bin."""
+    attribute = drafted([1_000_001 + i for i in range(100)]).attributes[0]
+    assert attribute.edges is not None
+    assert len(attribute.edges) == 6
+    assert attribute.edges[0] == 1_000_001
+    assert attribute.edges[-1] == 1_000_100
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "values"),
+    [
+        (["b", "a", "b"], None, ("a", "b")),
+        (["2", "10", "1"], None, (1, 2, 10)),
+        (["1.5", "2", "0"], None, (0.0, 1.5, 2.0)),
+        (["007", "12"], None, ("007", "12")),  # a name, and not the number 7
+        (["1_0", "2"], None, ("1_0", "2")),
+        (["nan", "1"], None, ("1", "nan")),
+        (["7", "7.0"], None, ("7", "7.0")),  # one number, but two texts
+        ([True, False], None, (False, True)),
+        ([2019, 2020], pa.int16(), (2019, 2020)),
+        ([9007199254740993, 1], None, (1, 9007199254740993)),  # no float64 holds it
+        ([0.5, 1.0], None, (0.5, 1.0)),
+        ([Decimal("1.10"), Decimal("2.00")], None, (1.1, 2.0)),
+        ([dt.date(2020, 2, 1)], None, ("2020-02-01",)),
+        (["x", "y", "x"], pa.dictionary(pa.int8(), pa.string()), ("x", "y")),
+    ],
+)
+def test_a_drafted_domain_is_in_natural_order_and_kind(
+    cells: list[Any], kind: pa.DataType | None, values: tuple[Any, ...]
+) -> None:
+    drawn = drafted(cells, kind).attributes[0]
+    assert drawn.values == values
+    assert [type(value) for value in drawn.values] == [type(value) for value in values]
+
+
+def test_the_same_table_as_csv_and_as_parquet_gets_the_same_draft(tmp_path: Path) -> None:
+    table = pa.table({"m": [1.5, 2.5], "year": [2019, 2020], "job": ["a b", "c,d"], "k": [1, 2]})
+    csv.write_csv(table, tmp_path / "t.csv")
+    parquet.write_table(table, tmp_path / "t.parquet")
+    texts_ = [
+        draft(tmp_path / name, metric="m", attributes=["year", "job"], id_column="k")
+        for name in ("t.csv", "t.parquet")
+    ]
+    assert texts_[0] == texts_[1]
+    assert read(texts_[0]).name == "t"
+
+
+def test_a_missing_value_is_not_drafted_and_check_tells_the_owner() -> None:
+    table = pa.table({"m": [1.0, 2.0, 3.0], "a": ["x", None, None]})
+    schema = read(draft(table, metric="m", attributes=["a"]))
+    assert schema.attributes[0].values == ("x",)
+    assert [str(m) for m in misfits(table, schema)] == [
+        "column 'a': no value in 2 rows; other = ... counts them as one value, "
+        'outside = "drop" leaves such rows out'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ({"metric": "m", "attributes": []}, "name at least one attribute"),
+        ({"metric": "m", "attributes": ["a", "a"]}, "column 'a' is named twice"),
+        ({"metric": "m", "attributes": ["m"]}, "column 'm' is named twice"),
+        ({"metric": "m", "attributes": ["a"], "id_column": "a"}, "column 'a' is named twice"),
+        ({"metric": "m", "attributes": ["aa"]}, "no column 'aa'; it needs the columns: m, aa"),
+        ({"metric": "a", "attributes": ["m"]}, "the metric 'a' is not numeric"),
+        ({"metric": "m", "attributes": ["none"]}, "attribute 'none': its column has no values"),
+        ({"metric": "m", "attributes": ["lists"]}, "attribute 'lists': its column does not hold"),
+    ],
+)
+def test_what_cannot_be_drafted_is_refused_with_the_column_and_no_cell(
+    asked: dict[str, Any], sentence: str
+) -> None:
+    nothing = pa.nulls(2, pa.string())
+    table = pa.table({"m": [1.0, 2.0], "a": ["canary", "b"], "none": nothing, "lists": [[1], [2]]})
+    with pytest.raises(SourceError) as caught:
+        draft(table, **asked)
+    assert sentence in str(caught.value)
+    assert "canary" not in str(caught.value)
+
+
+def test_an_owner_is_noted_the_first_cells_of_a_metric_that_are_not_numbers() -> None:
+    table = pa.table({"m": ["1", "n/a", None, "n/a", " 2 ", *"abcdef"], "a": ["x"] * 11})
+    with pytest.raises(MetricError) as caught:
+        draft(table, metric="m", attributes=["a"])
+    (note,) = caught.value.__notes__
+    assert note.startswith(f"{OWNER_ONLY} 8 not numbers, first 'n/a' in row 1, 'a' in row 5, ")
+    assert "'d' in row 8 (rows are counted from 0)" in note
+    assert "'e'" not in note
+
+
+# -- misfits --------------------------------------------------------------------------------------
+
+SCHEMA = Schema(
+    metric="m",
+    attributes={"job": ["a", "b"], "age": {"edges": [0, 10, 20]}},
+    id="key",
+)
+GOOD: dict[str, list[Any]] = {
+    "m": ["1", "2", "3", "4"],
+    "job": ["a", "b", "a", "b"],
+    "age": ["1", "11", "20", "0"],
+    "key": ["p", "q", "r", "s"],
+}
+
+
+def told(schema: Schema = SCHEMA, **changed: list[Any]) -> list[str]:
+    return [str(misfit) for misfit in misfits(pa.table(GOOD | changed), schema)]
+
+
+def test_a_table_that_fits_has_no_misfits() -> None:
+    assert told() == []
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "sentence"),
+    [
+        (
+            "job",
+            ["zz", "yy", "zz", "a"],
+            "outside the declared domain in 3 rows, for example 'zz' (2), 'yy' (1)",
+        ),
+        ("job", [None, "a", None, "b"], "no value in 2 rows"),
+        ("age", ["1", "2", "3", "20.5"], "outside the declared domain in 1 row, for example"),
+        ("age", ["1", "old", "3", "old"], "not a number in 2 rows, for example 'old' (2)"),
+        ("m", ["1", "lots", "3", "x"], "not a number in 2 rows, for example 'lots' (1), 'x' (1)"),
+        ("m", ["1_0", "٢", "3", " 4 "], "not a number in 2 rows, for example '1_0' (1), '٢' (1)"),
+        ("m", ["1", "", "nan", None], "no value in 3 rows"),
+        ("m", ["inf", "2", "-inf", "1e101"], "infinite or beyond 1e100 in 3 rows"),
+        ("key", ["p", "p", "q", "p"], "an id that is not unique in 3 rows, for example 'p'"),
+        ("job", [["a"], ["b"], [], None], "not a single value in 4 rows"),
+    ],
+)
+def test_each_misfit_names_the_column_the_values_and_how_many(
+    column: str, cells: list[Any], sentence: str
+) -> None:
+    (only,) = told(SCHEMA, **{column: cells})
+    assert only.startswith(f"column {column!r}: {sentence}")
+
+
+def test_a_metric_of_another_type_is_wrong_in_every_row_that_has_one() -> None:
+    days = pa.array([dt.date(2020, 1, 1), None, None, None])
+    (only,) = told(m=days)
+    assert only.startswith("column 'm': not a number in 1 row, for example '2020-01-01' (1); ")
+
+
+def test_all_misfits_are_told_at_once() -> None:
+    found = told(m=["x", "2", "3", "4"], job=["zz", "a", "a", "a"], key=["p", "p", "q", "r"])
+    assert [line.split(":")[0] for line in found] == ["column 'm'", "column 'job'", "column 'key'"]
+
+
+def test_missing_columns_are_told_beside_what_the_others_hold() -> None:
+    table = pa.table({"m": ["1"], "job": ["zz"], "age": ["5"]})
+    assert [str(m) for m in misfits(table, SCHEMA)] == [
+        "column 'key': the table has no such column",
+        "column 'job': outside the declared domain in 1 row, for example 'zz' (1); declare what "
+        'could occur, or other = ... counts them as one value, outside = "drop" leaves such rows '
+        "out",
+    ]
+
+
+def test_a_missing_column_is_offered_the_nearest_that_there_is() -> None:
+    table = pa.table({"m": ["1"], "Job": ["a"], "age": ["5"], "key": ["p"]})
+    assert [str(m) for m in misfits(table, SCHEMA)] == [
+        "column 'job': the table has no such column; did you mean 'Job'?"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "remedy"),
+    [
+        ("job", ["zz", "a", "a", "a"], 'or other = ... counts them as one value, outside = "drop"'),
+        ("age", ["99", "1", "1", "1"], 'declare what could occur, or outside = "drop" leaves'),
+        ("age", ["old", "1", "1", "1"], "or declare values instead of edges"),
+        ("m", ["1", "", "3", "4"], 'missing = "drop" under [metric] leaves such rows out'),
+        ("m", ["1", "x", "3", "4"], 'or empty them and set missing = "drop" under [metric]'),
+        ("m", ["inf", "2", "3", "4"], "correct or remove them"),
+        ("key", ["p", "p", "q", "r"], "or declare no id: rows are then counted from 0"),
+        ("job", [["a"], ["b"], [], None], "leave this attribute out"),
+    ],
+)
+def test_each_misfit_comes_with_a_remedy(column: str, cells: list[Any], remedy: str) -> None:
+    (only,) = misfits(pa.table(GOOD | {column: cells}), SCHEMA)
+    assert remedy in only.remedy
+    assert str(only).endswith(f"; {only.remedy}")
+
+
+def test_a_table_with_none_of_the_columns_is_told_column_by_column() -> None:
+    found = misfits(pa.table({"other": [1]}), SCHEMA)
+    assert [m.column for m in found] == ["m", "job", "age", "key"]
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_check_agrees_with_a_release_that_no_row_is_left(rows: int) -> None:
+    """An error says "`pcor schema check` says why", so it has to."""
+    schema = Schema(metric="m", attributes={"a": {"values": ["x"], "outside": "drop"}})
+    table = pa.table({"m": pa.array([1.0] * rows), "a": pa.array(["y"] * rows, pa.string())})
+    with pytest.raises(SourceError, match="schema check"):
+        Table(table, schema)
+    (only,) = misfits(table, schema)
+    assert "no row is left" in str(only)
+    assert only.rows == rows
+
+
+def test_where_no_row_is_left_each_column_says_how_many_it_drops() -> None:
+    drop = {"outside": "drop"}
+    schema = Schema(
+        metric={"column": "m", "missing": "drop"},
+        attributes={
+            "job": {"values": ["a", "b"], **drop},
+            "age": {"values": ["young", "old"], **drop},
+        },
+    )
+    assert told(schema, m=["1", "", "3", "4"]) == [
+        """column 'm': no row is left; missing = "drop" applies in 1 row""",
+        """column 'age': no row is left; outside = "drop" applies in 4 rows, for example """
+        "'1' (1), '11' (1), '20' (1), '0' (1)",
+    ]
+
+
+def test_what_the_schema_drops_or_counts_as_other_is_no_misfit() -> None:
+    schema = Schema(
+        metric={"column": "m", "missing": "drop"},
+        attributes={
+            "job": {"values": ["a", "else"], "other": "else"},
+            "age": {"edges": [0, 10], "outside": "drop"},
+        },
+    )
+    assert told(schema, m=["1", "", "3", "4"], job=["a", "zz", None, "a"]) == []
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1, max_size=9),
+    st.lists(st.sampled_from(["1", "x", "inf", "", "2"]), min_size=9, max_size=9),
+)
+def test_check_finds_a_misfit_exactly_where_a_table_is_refused(
+    jobs: list[str | None], pay: list[str]
+) -> None:
+    schema = Schema(metric="m", attributes={"job": ["a", "b"]})
+    table = pa.table({"job": pa.array(jobs, pa.string()), "m": pay[: len(jobs)]})
+    try:
+        Table(table, schema)
+    except SourceError:
+        refused = True
+    else:
+        refused = False
+    assert bool(misfits(table, schema)) == refused

@@ -1,0 +1,59 @@
+"""A real Spark for tests: local, two threads, several partitions, one session per test run.
+
+Where pyspark or Java is missing, the tests that need it are skipped and say so.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import warnings
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pcor.errors import SourceError
+
+PARTITIONS = 4
+# A few hundred rows are counted long before the Java machine has made fast code for that.
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+VARIABLES = {"PYSPARK_SUBMIT_ARGS": f"--driver-java-options '{QUICK_START}' pyspark-shell"}
+
+
+@cache
+def _session() -> Any:
+    """Start the session, or return why there is none."""
+    if importlib.util.find_spec("pyspark") is None:
+        return "needs pyspark, which is not installed here"
+    if shutil.which("java") is None:
+        return "needs Java, which is not installed here"
+    from pcor.rows.engines.spark import local_session
+
+    os.environ.update(VARIABLES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it speaks about the versions of other packages
+        try:
+            session = local_session(threads=2, memory="1g")
+        except SourceError:
+            return "needs Spark, which is installed here but does not start"
+    session.sparkContext.setLogLevel("OFF")
+    session.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
+    return session
+
+
+def spark() -> Any:
+    """Return the session of this test run; skip the test where there is none."""
+    session = _session()
+    if isinstance(session, str):
+        pytest.skip(session)
+    return session
+
+
+def spark_frame(rows: pa.Table) -> Any:
+    """Return rows as a Spark DataFrame of several partitions."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return spark().createDataFrame(rows).repartition(PARTITIONS)

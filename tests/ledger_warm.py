@@ -1,5 +1,0 @@
-"""Loaded once by the server that test processes are forked from: a first release takes a second."""
-
-from tests.ledger_clients import drawn
-
-drawn()

@@ -1,0 +1,154 @@
+"""The shape of the project: one-way imports, documented names, nothing private in its files."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pcor
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "pcor"
+
+# From public knowledge through private rows to the doors for people. A folder (or a module beside
+# the folders) imports only from its own line or from lines above it; within a line, Python itself
+# refuses circles.
+LAYERS: list[set[str]] = [
+    {"errors", "support"},
+    {"public"},
+    {"mechanism", "_kernels"},
+    {"rows"},
+    {"detectors"},
+    {"search"},
+    {"releasing"},
+    {"ledger", "client", "testing", "demo"},
+    {"audit"},
+    {"paper"},
+    {"service"},
+    {"cli"},
+]
+
+# What is settled before any row is looked at must not import from where rows are.
+PUBLIC = ["errors.py", "support", "public", "mechanism", "releasing/plan.py", "client.py"]
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    """Yield each module with the name of its folder."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        if parts != ("__init__",):
+            yield parts[0], path
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Yield the folders that a module imports from."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("pcor"):
+            parts = node.module.split(".")
+            yield from [parts[1]] if len(parts) > 1 else [alias.name for alias in node.names]
+        elif isinstance(node, ast.Import):
+            yield from (
+                alias.name.partition(".")[2].partition(".")[0] or "__init__"
+                for alias in node.names
+                if alias.name.partition(".")[0] == "pcor"
+            )
+
+
+def level(layer: str) -> int:
+    return next(i for i, group in enumerate(LAYERS) if layer in group)
+
+
+@pytest.mark.parametrize(("layer", "path"), list(modules()), ids=lambda value: str(value)[-40:])
+def test_a_module_imports_only_from_layers_above_it(layer: str, path: Path) -> None:
+    for other in imported(path):
+        # The command line and the demo are users of the library like any other.
+        if other in {"__init__", "__version__"}:
+            assert layer == "cli", path
+        else:
+            assert level(other) <= level(layer), f"{path.name} imports {other}"
+
+
+def test_the_import_test_sees_a_wrong_direction(tmp_path: Path) -> None:
+    wrong = tmp_path / "schema.py"
+    wrong.write_text("from pcor.rows.table import Table\nimport pcor.releasing.run\n")
+    assert [level(other) < level("public") for other in imported(wrong)] == [False, False]
+
+
+def test_the_folders_show_the_architecture() -> None:
+    assert len(LAYERS) <= 12
+    modules = {path.stem for path in SOURCE.glob("*.py")}
+    packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    assert (modules | packages) - {"__init__"} == set().union(*LAYERS)
+    assert len(modules) <= 6
+
+
+@pytest.mark.parametrize("place", PUBLIC)
+def test_what_is_settled_before_any_row_imports_nothing_of_rows(place: str) -> None:
+    paths = [SOURCE / place] if place.endswith(".py") else sorted((SOURCE / place).rglob("*.py"))
+    for path in paths:
+        assert "rows" not in set(imported(path)), path
+
+
+def documented(path: Path) -> Iterator[tuple[str, str | None]]:
+    """Yield the public definitions of a module with their docstrings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    yield "module", ast.get_docstring(tree)
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            yield node.name, ast.get_docstring(node)
+            for inner in node.body if isinstance(node, ast.ClassDef) else ():
+                if isinstance(inner, ast.FunctionDef) and not inner.name.startswith("_"):
+                    yield f"{node.name}.{inner.name}", ast.get_docstring(inner)
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: path.name)
+def test_every_public_name_is_documented(path: Path) -> None:
+    assert [name for name, text in documented(path) if not text] == []
+
+
+def test_every_exported_name_exists_and_is_in_the_reference_of_the_contract() -> None:
+    contract = (
+        "Schema Table release matching_contexts is_outlier outliers Context audit LOF Grubbs "
+        "Histogram Estimator Direct Uniform RandomWalk DepthFirst BreadthFirst WidestFirst "
+        "PopulationSize Overlap Tail Neighbourhood RareBin Budget testing plan"
+    )
+    assert set(contract.split()) <= set(pcor.__all__)
+    assert all(hasattr(pcor, name) for name in pcor.__all__)
+
+
+def test_every_search_has_a_proof_page() -> None:
+    pages = {path.stem for path in (ROOT / "docs" / "proofs").glob("*.md")}
+    assert {*pcor.search.SEARCHES, "selection", "accounting"} <= pages
+
+
+def tracked() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files"],  # noqa: S607
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.split("\n")
+    files = [ROOT / name for name in listed if name] or list(SOURCE.rglob("*.py"))
+    return [path for path in files if path.is_file() and path.suffix in {".py", ".md", ".toml"}]
+
+
+def test_no_file_names_a_path_of_one_machine() -> None:
+    machine = re.compile(r"(?<![\w.])/(home|root|work|Users)/")
+    found = [str(p) for p in tracked() if machine.search(p.read_text(encoding="utf-8"))]
+    assert found == []
+
+
+@pytest.mark.parametrize("folder", ["search", "mechanism/selection.py", "releasing/run.py"])
+def test_no_weights_or_generators_of_floating_point_in_what_releases(folder: str) -> None:
+    paths = [SOURCE / folder] if folder.endswith(".py") else (SOURCE / folder).rglob("*.py")
+    for path in paths:
+        if path.name == "guess.py":  # numbers from a public seed: no draw, and no secret
+            continue
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"np\.exp|math\.exp|np\.random|random\.random|import random", text)

@@ -1,0 +1,579 @@
+"""A context is one set of values in many spellings: bits, mask, dictionary, sentence, JSON, SQL."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from pcor import Context, Schema, Table, demo
+from pcor.errors import ContextError
+from pcor.public.context import Space, pack, unpack
+from pcor.public.wording import rows
+from tests.helpers.strategies import (
+    METRIC,
+    arrow,
+    context_and_rows,
+    contexts,
+    covered,
+    few,
+    many,
+    schemas,
+    some_context,
+    wide_schema,
+)
+
+SCHEMA = Schema(metric="pay", attributes={"job": ["CEO", "Lawyer"], "city": ["Ottawa", "Rome"]})
+
+
+def values_of(context: Context) -> set[tuple[str, Any]]:
+    return {(name, value) for name, chosen in context.values.items() for value in chosen}
+
+
+# -- spellings ------------------------------------------------------------------------------------
+
+
+def test_the_worked_example_of_the_paper_has_its_bits() -> None:
+    # Section 3: CEO or Lawyer, in Toronto, in the historic district.
+    context = Context(
+        demo.ten_people_schema(),
+        {"job_title": ["CEO", "Lawyer"], "city": ["Toronto"], "district": ["Historic"]},
+    )
+    assert context.bits == "101001010"
+
+
+def test_bits_may_be_written_as_the_paper_writes_them() -> None:
+    context = Context.from_bits(demo.ten_people_schema(), "<101001010>")
+    assert str(context) == "job_title is CEO or Lawyer; city is Toronto; district is Historic"
+
+
+def test_bit_0_of_the_mask_is_the_first_value() -> None:
+    assert Context(SCHEMA, {"job": ["CEO"], "city": ["Rome"]}).mask == 0b1001
+
+
+@few
+@given(context=some_context())
+def test_bits_give_back_the_context(context: Context) -> None:
+    assert Context.from_bits(context.schema, context.bits) == context
+
+
+@few
+@given(context=some_context())
+def test_a_mask_gives_back_the_context(context: Context) -> None:
+    assert Context.from_mask(context.schema, context.mask) == context
+
+
+@few
+@given(context=some_context())
+def test_its_values_give_back_the_context(context: Context) -> None:
+    assert Context(context.schema, context.values) == context
+
+
+@few
+@given(context=some_context())
+def test_its_sentence_gives_back_the_context(context: Context) -> None:
+    assert Context.parse(context.schema, str(context)) == context
+
+
+@few
+@given(context=some_context())
+def test_json_gives_back_the_context(context: Context) -> None:
+    assert Context.parse(context.schema, json.dumps(context.values)) == context
+
+
+@few
+@given(context=some_context())
+def test_printed_bits_are_parsed_too(context: Context) -> None:
+    assert Context.parse(context.schema, f" <{context.bits}>\n") == context
+
+
+@few
+@given(context=some_context())
+def test_no_two_contexts_share_a_sentence(context: Context) -> None:
+    sentences = {str(neighbour) for neighbour in context.neighbours()} | {str(context)}
+    assert len(sentences) == len(list(context.neighbours())) + 1
+
+
+def test_values_come_in_the_order_of_the_domain() -> None:
+    context = Context(SCHEMA, {"city": ["Rome", "Ottawa"], "job": ["Lawyer"]})
+    assert context.values == {"job": ["Lawyer"], "city": ["Ottawa", "Rome"]}
+
+
+def test_a_single_value_needs_no_list() -> None:
+    assert Context(SCHEMA, {"job": "CEO", "city": "Rome"}).bits == "1001"
+
+
+@pytest.mark.parametrize("text", ["job is CEO", '{"job": ["CEO"]}', "job is CEO;"])
+def test_an_attribute_that_is_not_named_may_have_any_value(text: str) -> None:
+    whole = Context(SCHEMA, {"job": ["CEO"], "city": ["Ottawa", "Rome"]})
+    assert Context.parse(SCHEMA, text) == whole
+    assert Context(SCHEMA, {"job": ["CEO"]}) == whole
+
+
+def test_the_end_of_a_released_sentence_is_read_back() -> None:
+    schema = Schema(metric="pay", attributes={"firm": ["Acme Inc.", "Bolt"], "city": ["Rome"]})
+    for text in ("among rows where firm is Bolt; any city.", "firm is Bolt; any city."):
+        assert Context.parse(schema, text).values["firm"] == ["Bolt"]
+    assert Context.parse(schema, "firm is Acme Inc.").values["firm"] == ["Acme Inc."]
+
+
+def test_a_context_that_names_nothing_has_every_value() -> None:
+    assert Context(SCHEMA, {}) == Context.parse(SCHEMA, "{}") == Context.full(SCHEMA)
+
+
+def test_a_sentence_may_use_any_case_for_its_own_words() -> None:
+    assert Context.parse(SCHEMA, "job IS CEO OR Lawyer; ANY city").bits == "1111"
+
+
+def test_a_sentence_may_name_attributes_in_any_order() -> None:
+    assert Context.parse(SCHEMA, "city is Rome; job is CEO").bits == "1001"
+
+
+def test_words_of_the_sentence_are_quoted_where_they_are_values() -> None:
+    schema = Schema(metric="pay", attributes={"is it": ["yes or no", "maybe"]})
+    assert str(Context(schema, {"is it": ["yes or no"]})) == '"is it" is "yes or no"'
+
+
+def test_the_full_context_has_every_value() -> None:
+    assert str(Context.full(SCHEMA)) == "any job; any city"
+
+
+@pytest.mark.parametrize("text", ["all rows", "All  rows"])
+def test_all_rows_is_another_way_to_say_so(text: str) -> None:
+    assert Context.parse(SCHEMA, text) == Context.full(SCHEMA)
+    assert rows(SCHEMA.attributes, Context.full(SCHEMA).values) == "all rows"
+
+
+def test_rows_that_are_not_all_are_described() -> None:
+    rome = Context(SCHEMA, {"job": ["CEO", "Lawyer"], "city": "Rome"})
+    assert rows(SCHEMA.attributes, rome.values) == "rows where any job; city is Rome"
+
+
+def test_an_attribute_may_be_called_all_rows() -> None:
+    schema = Schema(metric="pay", attributes={"all rows": ["yes", "no"]})
+    assert Context.parse(schema, "all rows is yes").bits == "10"
+
+
+def test_the_repr_shows_the_sentence() -> None:
+    assert repr(Context.full(SCHEMA)) == "<Context any job; any city>"
+
+
+# -- one bit --------------------------------------------------------------------------------------
+
+
+@few
+@given(context=some_context(), data=st.data())
+def test_flipping_a_value_twice_gives_back_the_context(
+    context: Context, data: st.DataObject
+) -> None:
+    free = [p for p in range(context.schema.width) if context.mask | 1 << p != context.mask]
+    assume(free)
+    position = data.draw(st.sampled_from(free))
+    assert context.flip(position).flip(position) == context
+
+
+@few
+@given(context=some_context())
+def test_neighbours_are_the_one_bit_changes_that_leave_no_attribute_empty(context: Context) -> None:
+    expected = []
+    for position in range(context.schema.width):
+        bits = list(context.bits)
+        bits[position] = "0" if bits[position] == "1" else "1"
+        ends = [*context.schema.offsets[1:], context.schema.width]
+        parts = ["".join(bits[a:b]) for a, b in zip(context.schema.offsets, ends, strict=True)]
+        if all("1" in part for part in parts):
+            expected.append("".join(bits))
+    assert [neighbour.bits for neighbour in context.neighbours()] == expected
+
+
+def test_a_flip_that_would_empty_an_attribute_is_refused_by_its_name() -> None:
+    with pytest.raises(ContextError, match="no value of attribute 'job'"):
+        Context.from_bits(SCHEMA, "1001").flip(0)
+
+
+@pytest.mark.parametrize("position", [-1, 4])
+def test_a_flip_outside_the_bits_is_refused(position: int) -> None:
+    with pytest.raises(ContextError, match="position must be from 0 to 3"):
+        Context.full(SCHEMA).flip(position)
+
+
+# -- order, equality, immutability ----------------------------------------------------------------
+
+
+@st.composite
+def several(draw: st.DrawFn) -> tuple[Context, Context, Context]:
+    """Three contexts of one schema, often nested."""
+    schema = draw(schemas())
+    first, second, third = (draw(contexts(schema)) for _ in range(3))
+    if draw(st.booleans()):
+        second = Context.from_mask(schema, first.mask | second.mask)
+        third = Context.from_mask(schema, second.mask | third.mask)
+    return first, second, third
+
+
+@few
+@given(chosen=several())
+def test_containment_is_containment_of_value_sets(chosen: tuple[Context, ...]) -> None:
+    a, b, _ = chosen
+    assert (a <= b) == (values_of(a) <= values_of(b))
+
+
+@few
+@given(chosen=several())
+def test_containment_is_a_partial_order(chosen: tuple[Context, ...]) -> None:
+    a, b, c = chosen
+    reflexive = a <= a
+    antisymmetric = not (a <= b and b <= a) or a == b
+    transitive = not (a <= b and b <= c) or a <= c
+    assert (reflexive, antisymmetric, transitive) == (True, True, True)
+
+
+@few
+@given(chosen=several())
+def test_greater_is_smaller_the_other_way_round(chosen: tuple[Context, ...]) -> None:
+    a, b, _ = chosen
+    assert (a >= b) == (b <= a)
+
+
+@few
+@given(context=some_context())
+def test_the_full_context_contains_every_other(context: Context) -> None:
+    assert context <= Context.full(context.schema)
+
+
+@few
+@given(chosen=several())
+def test_contexts_are_equal_exactly_when_their_values_are(chosen: tuple[Context, ...]) -> None:
+    a, b, _ = chosen
+    assert (a == b) == (a.values == b.values)
+
+
+@few
+@given(context=some_context())
+def test_an_equal_context_is_the_same_key_of_a_dictionary(context: Context) -> None:
+    again = Context.from_bits(Schema.from_dict(context.schema.to_dict()), context.bits)
+    assert {context: "found"}[again] == "found"
+
+
+@pytest.mark.parametrize("other", [[True, False], [1.0, 0.0], ["1", "0"]])
+def test_the_same_bits_of_another_schema_are_another_context(other: list[Any]) -> None:
+    one = Context.full(Schema(metric="pay", attributes={"x": [1, 0]}))
+    assert one != Context.full(Schema(metric="pay", attributes={"x": other}))
+
+
+def test_a_context_equals_nothing_but_contexts() -> None:
+    assert Context.full(SCHEMA) != Context.full(SCHEMA).mask
+
+
+def test_contexts_of_different_schemas_cannot_be_compared() -> None:
+    with pytest.raises(ContextError, match="different schemas"):
+        _ = Context.full(SCHEMA) <= Context.full(wide_schema(2, 2))
+
+
+@few
+@given(context=some_context())
+def test_the_length_is_the_number_of_values(context: Context) -> None:
+    assert len(context) == len(values_of(context))
+
+
+@pytest.mark.parametrize("name", ["mask", "schema", "anything"])
+def test_a_context_cannot_be_changed(name: str) -> None:
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        setattr(Context.full(SCHEMA), name, 1)
+
+
+def test_nothing_of_a_context_can_be_deleted() -> None:
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        del Context.full(SCHEMA).mask
+
+
+@few
+@given(context=some_context())
+def test_a_pickled_context_is_the_same_context(context: Context) -> None:
+    assert pickle.loads(pickle.dumps(context)) == context  # noqa: S301 (our own bytes)
+
+
+def test_a_copied_context_is_the_same_context() -> None:
+    context = Context.from_bits(SCHEMA, "1011")
+    assert copy.deepcopy(context) == context
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"job": "CEO", "city": "Rome"}, True),
+        ({"job": "Lawyer", "city": "Rome"}, False),
+        ({"job": "CEO", "city": "Ottawa"}, False),
+    ],
+)
+def test_a_context_covers_the_rows_whose_values_it_has(row: dict[str, Any], expected: bool) -> None:
+    assert Context.from_bits(SCHEMA, "1001").covers(row) is expected
+
+
+@pytest.mark.parametrize("row", [{}, {"job": "CEO"}, {"city": "Rome"}])
+def test_a_row_has_a_value_of_every_attribute(row: dict[str, Any]) -> None:
+    with pytest.raises(ContextError, match="a row has one value of every attribute"):
+        Context.full(SCHEMA).covers(row)
+
+
+# -- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"job": ["CEO"], "city": []}, "no value of attribute 'city'"),
+        ({"city": []}, "no value of attribute 'city'"),
+        ({"jbo": ["CEO"]}, "no attribute 'jbo'; did you mean 'job'.*attributes: job, city"),
+        ({"job": ["Lawer"]}, "attribute 'job' has no value 'Lawer'; did you mean 'Lawyer'"),
+        ({"job": ["CEO"], "city": None}, "attribute 'city' has no value None"),
+        ({"job": ["CEO"], "city": [["Rome"]]}, r"attribute 'city' has no value \['Rome'\]"),
+    ],
+)
+def test_a_context_the_schema_does_not_allow_is_refused(
+    values: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(ContextError, match=sentence):
+        Context(SCHEMA, values)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "a context reads like 'job is CEO or Lawyer; any city'"),
+        ("job is CEO; any town", "no attribute 'town'"),
+        ("job is CEO; city is Roma", "attribute 'city' has no value 'Roma'; did you mean 'Rome'"),
+        ("job is CEO; city is", "attribute 'city' has no value ''"),
+        ("job is CEO or; any city", "attribute 'job' has no value ''"),
+        ("job is CEO; job is Lawyer; any city", "speaks of attribute 'job' twice"),
+        ("everything", "a context reads like 'job is CEO or Lawyer; any city'"),
+        ('job is "C\\x"; any city', "a quoted text in the context is not well formed"),
+        ("101", "bits must be 4 zeros and ones"),
+        ("<10101>", "bits must be 4 zeros and ones"),
+        ("1100", "no value of attribute 'city'"),
+        ('{"job": ["CEO"], "city": []}', "no value of attribute 'city'"),
+        ('{"job": ["CEO"], "city": null}', "attribute 'city' has no value None"),
+        ('{"job": ["CEO"', "the context is not well-formed JSON"),
+    ],
+)
+def test_a_text_that_is_no_context_is_refused(text: str, sentence: str) -> None:
+    with pytest.raises(ContextError, match=sentence):
+        Context.parse(SCHEMA, text)
+
+
+@pytest.mark.parametrize("mask", [-1, 1 << 4])
+def test_a_mask_with_foreign_bits_is_refused(mask: int) -> None:
+    with pytest.raises(ContextError, match="a context of this schema has 4 bits"):
+        Context.from_mask(SCHEMA, mask)
+
+
+@pytest.mark.parametrize("bits", ["", "10", "10a1", "10011", "1 01"])
+def test_bits_that_do_not_fit_are_refused(bits: str) -> None:
+    with pytest.raises(ContextError, match="bits must be 4 zeros and ones"):
+        Context.from_bits(SCHEMA, bits)
+
+
+# -- the space of a record ------------------------------------------------------------------------
+
+
+def test_the_space_of_a_record_is_every_context_with_its_own_values() -> None:
+    space = Space(SCHEMA, Context(SCHEMA, {"job": "CEO", "city": "Rome"}).mask)
+    bits = {Context.from_mask(SCHEMA, mask).bits for mask in space.masks()}
+    assert bits == {"1001", "1101", "1011", "1111"}
+
+
+@few
+@given(context=some_context(), data=st.data())
+def test_the_neighbours_inside_a_space_are_neighbours_that_keep_the_record(
+    context: Context, data: st.DataObject
+) -> None:
+    row = {name: data.draw(st.sampled_from(chosen)) for name, chosen in context.values.items()}
+    own = Context(context.schema, {name: [value] for name, value in row.items()})
+    expected = {c.mask for c in context.neighbours() if own <= c}
+    assert set(Space(context.schema, own.mask).neighbours(context.mask)) == expected
+
+
+@few
+@given(context=some_context())
+def test_packed_words_hold_bit_j_for_the_jth_value(context: Context) -> None:
+    words = pack([context.mask], context.schema.width)[0]
+    bits = "".join(str(int(words[j // 64]) >> (j % 64) & 1) for j in range(context.schema.width))
+    assert bits == context.bits
+
+
+@few
+@given(context=some_context())
+def test_unpacked_bits_are_the_bits(context: Context) -> None:
+    row = unpack([context.mask], context.schema.width)[0]
+    assert "".join("1" if bit else "0" for bit in row) == context.bits
+
+
+def test_no_contexts_pack_into_no_rows() -> None:
+    assert pack([], 70).shape == (0, 2)
+
+
+# -- SQL ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        yield connection
+
+
+def selected(database: duckdb.DuckDBPyConnection, context: Context, table: pa.Table) -> list[int]:
+    """The numbers of the rows that a database finds for the context."""
+    numbered = table.append_column("row number", pa.array(range(len(table))))
+    database.register("rows", numbered)
+    try:
+        query = f'SELECT "row number" FROM rows WHERE {context.where()} ORDER BY 1'  # noqa: S608
+        return [number for (number,) in database.execute(query).fetchall()]
+    finally:
+        database.unregister("rows")
+
+
+@many
+@given(drawn=context_and_rows())
+def test_a_database_selects_exactly_the_rows_of_the_population(
+    drawn: tuple[Context, list[dict[str, Any]]], database: duckdb.DuckDBPyConnection
+) -> None:
+    context, rows = drawn
+    assert selected(database, context, arrow(context.schema, rows)) == covered(context, rows)
+
+
+@many
+@given(drawn=context_and_rows())
+def test_a_table_counts_exactly_the_rows_of_the_population(
+    drawn: tuple[Context, list[dict[str, Any]]],
+) -> None:
+    context, rows = drawn
+    table = Table(arrow(context.schema, rows), context.schema)
+    assert table.populations([context.mask]).tolist() == [len(covered(context, rows))]
+
+
+@few
+@given(number=st.floats(allow_nan=False, allow_infinity=False))
+def test_a_number_in_sql_is_exactly_the_declared_one(
+    number: float, database: duckdb.DuckDBPyConnection
+) -> None:
+    schema = Schema(
+        metric=METRIC, attributes={"x": [number, 12345.0], "y": {"edges": [number, math.inf]}}
+    )
+    context = Context(schema, {"x": [number], "y": schema.attributes[1].values})
+    above, below = math.nextafter(number, math.inf), math.nextafter(number, -math.inf)
+    table = pa.table({"x": [number, above, below], "y": [number] * 3, METRIC: [0.0] * 3})
+    assert selected(database, context, table) == [0]
+
+
+AGES = Schema(metric="pay", attributes={"age": {"edges": [-math.inf, 18, 25, 65, 120]}})
+
+
+@pytest.mark.parametrize(
+    ("bits", "condition"),
+    [
+        ("1000", '("age" < 18)'),
+        ("0100", '("age" >= 18 AND "age" < 25)'),
+        ("0110", '("age" >= 18 AND "age" < 65)'),
+        ("0001", '("age" >= 65 AND "age" <= 120)'),
+        ("0101", '(("age" >= 18 AND "age" < 25) OR ("age" >= 65 AND "age" <= 120))'),
+        ("1111", '("age" <= 120) /* all declared values */'),
+    ],
+)
+def test_bins_become_ranges_and_those_that_touch_become_one(bits: str, condition: str) -> None:
+    assert Context.from_bits(AGES, bits).where() == condition
+
+
+def test_bins_over_all_numbers_leave_out_only_missing_ones() -> None:
+    schema = Schema(metric="pay", attributes={"x": {"edges": [-math.inf, math.inf]}})
+    assert Context.full(schema).where() == '"x" IS NOT NULL /* all declared values */'
+
+
+@pytest.mark.parametrize(
+    ("declared", "chosen", "condition"),
+    [
+        (["a", "b'c"], ["b'c"], "\"x\" = 'b''c'"),
+        (["a", "b", "c"], ["a", "c"], "\"x\" IN ('a', 'c')"),
+        ([1, -2, 3], [-2, 3], '"x" IN (-2, 3)'),
+        ([True, False], [False], '"x" = FALSE'),
+        ([0.5, 2], [0.5], '"x" = 0.5'),
+        (
+            {"values": ["a", "b", "o"], "other": "o"},
+            ["o"],
+            "(\"x\" IS NULL OR NOT \"x\" IN ('a', 'b'))",
+        ),
+        ({"values": ["a", "b", "o"], "other": "o"}, ["b"], "\"x\" = 'b'"),
+        (["a", "b"], ["a", "b"], "\"x\" IN ('a', 'b') /* all declared values */"),
+        ({"values": ["a", "o"], "other": "o"}, ["a", "o"], "TRUE /* all declared values */"),
+    ],
+)
+def test_each_kind_of_value_has_its_sql(declared: Any, chosen: list[Any], condition: str) -> None:
+    schema = Schema(metric="pay", attributes={"x": declared})
+    assert Context(schema, {"x": chosen}).where() == condition
+
+
+@few
+@given(schema=schemas())
+def test_full_attributes_say_so(schema: Schema) -> None:
+    said = Context.full(schema).where().count("/* all declared values */")
+    assert said == len(schema.attributes)
+
+
+ATTACKS = [
+    "'; DROP TABLE victims; --",
+    "' OR '1'='1",
+    '" OR 1=1 --',
+    "*/ OR TRUE /*",
+    "\\' OR 1=1 --",
+]
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_sql_in_a_value_is_only_text(attack: str, database: duckdb.DuckDBPyConnection) -> None:
+    schema = Schema(metric="pay", attributes={"x": ["a", attack, "b"]})
+    table = pa.table({"x": ["a", attack, "b"]})
+    assert selected(database, Context(schema, {"x": [attack]}), table) == [1]
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_sql_in_a_name_is_only_a_name(attack: str, database: duckdb.DuckDBPyConnection) -> None:
+    schema = Schema(metric="pay", attributes={attack: ["a", "b"]})
+    table = pa.table({attack: ["a", "b", "a"]})
+    assert selected(database, Context(schema, {attack: ["a"]}), table) == [0, 2]
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_an_attack_leaves_other_tables_alone(attack: str) -> None:
+    schema = Schema(metric="pay", attributes={attack: [attack, "b"]})
+    with duckdb.connect() as database:
+        database.execute("CREATE TABLE victims AS SELECT 1 AS one")
+        selected(database, Context(schema, {attack: [attack]}), pa.table({attack: ["b"]}))
+        assert database.execute("SELECT one FROM victims").fetchall() == [(1,)]
+
+
+# -- size -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("schema", [wide_schema(1, 65), wide_schema(70, 3), wide_schema(2, 128)])
+def test_contexts_of_any_width_count_their_rows(schema: Schema) -> None:
+    rng = np.random.default_rng(0)
+    draws = rng.integers(0, len(schema.attributes[0].values), (50, len(schema.attributes)))
+    columns = {a.name: np.array(a.values)[draws[:, n]] for n, a in enumerate(schema.attributes)}
+    table = Table(pa.table(columns | {METRIC: np.arange(50.0), "the id": np.arange(50)}), schema)
+    space = table.record(7).space
+    dropped = [p for p in space.free if p % 5 == 0]
+    mask = (1 << schema.width) - 1 - sum(1 << p for p in dropped)
+    kept = [
+        all(mask >> (offset + code) & 1 for offset, code in zip(schema.offsets, row, strict=True))
+        for row in draws.tolist()
+    ]
+    assert table.populations([mask]).tolist() == [sum(kept)]
