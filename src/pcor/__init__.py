@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     )
     from pcor.errors import PcorError
     from pcor.ledger import Ledger
-    from pcor.public.accounting import Budget
     from pcor.public.context import Context
     from pcor.public.guarantee import Promise
     from pcor.public.schema import Attribute, Metric, Schema
     from pcor.releasing.batch import plan_many, release_many
+    from pcor.releasing.budget import Budget
     from pcor.releasing.certificate import Release
     from pcor.releasing.plan import Plan, plan
     from pcor.releasing.run import release
@@ -104,11 +104,11 @@ _NAMES_OF = {
     "get_detector register_detector",
     "errors": "PcorError",
     "ledger": "Ledger",
-    "public.accounting": "Budget",
     "public.context": "Context",
     "public.guarantee": "Promise",
     "public.schema": "Attribute Metric Schema",
     "releasing.batch": "plan_many release_many",
+    "releasing.budget": "Budget",
     "releasing.certificate": "Release",
     "releasing.plan": "Plan plan",
     "releasing.run": "release",

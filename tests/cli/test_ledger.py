@@ -54,7 +54,7 @@ def test_a_release_is_paid_from_the_ledger_and_repeated_for_free(files: Files, b
 # A draw that asks DuckDB for something that takes seconds.
 SLOW = """
 import sys
-from pcor.ledger import ledger
+from pcor.releasing import run as releasing
 from pcor.releasing.run import release_from
 
 def slow(settled, looked_at, chooser):
@@ -63,7 +63,7 @@ def slow(settled, looked_at, chooser):
     rows._questions.ask("SELECT SUM(r.range % 7) AS n FROM range(1000000000) r")
     return release_from(settled, looked_at, chooser)
 
-ledger.release_from = slow
+releasing.release_from = slow
 from pcor.cli import run
 run()
 """

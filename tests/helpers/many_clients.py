@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pcor
 from pcor.ledger import Ledger
 from pcor.releasing.batch import Results, run
-from pcor.releasing.run import release
+from pcor.releasing.run import read_and_draw
 from tests.helpers.ledger_clients import EACH, die, note, table
 
 EVERYBODY = list(range(90))
@@ -26,9 +26,9 @@ def drawing_with(work: Callable[[Any], object]) -> Any:
 
     def traced(rows: pcor.Table, record: Any, *words: Any, **options: Any) -> pcor.Release:
         work(record)
-        return release(rows, record, *words, **options)
+        return read_and_draw(rows, record, *words, **options)
 
-    return patch.object(run, "release", traced)
+    return patch.object(run, "read_and_draw", traced)
 
 
 def run_over_everybody(ledger: Ledger | None, out: Path, trace: Path) -> Results:

@@ -389,7 +389,7 @@ def test_a_source_that_fails_is_no_answer_and_the_same_request_goes_on_free(
 ) -> None:
     lost = SourceError("the line dropped")
     with (
-        patch("pcor.ledger.ledger.release_from", side_effect=lost),
+        patch("pcor.releasing.run.release_from", side_effect=lost),
         pytest.raises(Unfinished, match=r"dropped\. This request is charged and unfinished: ask"),
     ):
         ask(ledger, "k", trace)

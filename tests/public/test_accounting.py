@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import pcor
 from pcor.errors import Amount, BudgetExceeded, ParameterError, UnknownName, plain
-from pcor.public.accounting import Budget, bill, exact
+from pcor.public.accounting import bill, exact
 from tests.helpers.neighbours import SCHEMA, every_search
 from tests.releasing.test_privacy import OnlyWithoutB
 
@@ -220,5 +220,5 @@ def test_an_amount_that_is_spent_is_written_into_books_like_any_fraction() -> No
 
 
 def test_what_is_left_of_a_budget_is_an_amount() -> None:
-    assert str(Budget(3).left) == "3"
-    assert f"{Budget('0.3').left}" == "0.3"
+    assert str(pcor.Budget(3).left) == "3"
+    assert f"{pcor.Budget('0.3').left}" == "0.3"

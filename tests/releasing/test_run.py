@@ -254,7 +254,7 @@ def test_a_rule_that_nobody_documented_is_not_explained(ten: pcor.Table) -> None
 def test_a_release_is_charged_before_it_is_drawn(ten: pcor.Table) -> None:
     events: list[str] = []
 
-    class Purse:
+    class Purse(pcor.Budget):
         def spend(self, epsilon: Fraction, delta: Fraction = Fraction(0)) -> None:
             assert delta == 0
             events.append(f"charge {epsilon}")
@@ -264,7 +264,7 @@ def test_a_release_is_charged_before_it_is_drawn(ten: pcor.Table) -> None:
             events.append("draw")
             return super().uniform(count)
 
-    pcor.release(ten, 8, 1, GRUBBS, budget=Purse(), chooser=Chooser(0))
+    pcor.release(ten, 8, 1, GRUBBS, budget=Purse(1), chooser=Chooser(0))
     assert events[:2] == ["charge 1", "draw"]
 
 
@@ -319,7 +319,7 @@ def test_a_budget_stays_charged_when_the_source_fails_and_says_so(ten: pcor.Tabl
     budget = pcor.Budget(1)
     lost = SourceError("the line dropped")
     with (
-        patch.object(sys.modules["pcor.release"], "draw", side_effect=lost),
+        patch.object(sys.modules["pcor.releasing.run"], "draw", side_effect=lost),
         pytest.raises(SourceError, match="There is no answer, but the charge stays"),
     ):
         pcor.release(ten, 8, 0.2, GRUBBS, budget=budget)

@@ -19,7 +19,7 @@ import pcor
 from pcor.errors import MetricError, NotAsked, RecordError, SourceError, Unfinished
 from pcor.ledger import Ledger
 from pcor.releasing.batch import run as running
-from pcor.releasing.run import release, release_from
+from pcor.releasing.run import read_and_draw, release_from
 from pcor.rows import database
 from pcor.rows.engines.base import asking
 from pcor.rows.engines.databases import DatabaseEngine
@@ -195,7 +195,7 @@ def test_a_dropped_connection_leaves_a_release_unfinished_and_it_goes_on_free(
         return release_from(*words)
 
     with (
-        patch("pcor.ledger.ledger.release_from", dropped),
+        patch("pcor.releasing.run.release_from", dropped),
         pytest.raises(Unfinished, match=r"could not answer.*charged and unfinished"),
     ):
         books.release(table, 3, 1, dataset="people", detector=detector)
@@ -216,11 +216,11 @@ def test_a_dropped_connection_burns_no_record_of_a_list(books: Ledger, workers: 
     def dropped(rows: pcor.Table, record: Any, *words: Any, **options: Any) -> pcor.Release:
         if record == keys[3]:
             end_connection(url, table)
-        return release(rows, record, *words, **options)
+        return read_and_draw(rows, record, *words, **options)
 
     how: dict[str, Any] = {"ledger": books, "dataset": "people", "workers": workers}
     how |= {"detector": "lof:k=5,threshold=1.01"}
-    with patch.object(running, "release", dropped):
+    with patch.object(running, "read_and_draw", dropped):
         results = pcor.release_many(table, keys, 1, **how)
     assert results.exit_code == 2
     kinds = {type(found) for found in results}

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing, suppress
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -375,13 +376,13 @@ def test_nothing_is_read_after_the_charge_where_rows_may_change(
         events.append("read")
         return run(query)
 
-    class Purse:
-        def spend(self, *amounts: object) -> None:
-            del amounts
+    class Purse(pcor.Budget):
+        def spend(self, *amounts: Fraction) -> None:
+            super().spend(*amounts)
             events.append("charge")
 
     engine.run = seen  # type: ignore[method-assign]
-    pcor.release(table, RECORD, 1, budget=Purse(), **options)
+    pcor.release(table, RECORD, 1, budget=Purse(1), **options)
     assert events[-1] == "charge"
     assert events.count("read") >= 2
 

@@ -71,12 +71,12 @@ from pcor.ledger.verifying import Totals, Verification, check_books
 from pcor.mechanism.randomness import Chooser
 from pcor.mechanism.selection import SystemChooser
 from pcor.releasing.amounts import DAMAGED, amount
-from pcor.releasing.answers import answer_from, read_answer, write_answer
+from pcor.releasing.answers import write_answer
 from pcor.releasing.certificate import Receipt, Release
 from pcor.releasing.payment import OWNER, Claim
-from pcor.releasing.plan import plan
+from pcor.releasing.plan import Plan, plan
 from pcor.releasing.request import Request, check_name
-from pcor.releasing.run import look, release_from
+from pcor.releasing.run import release_paid
 from pcor.rows.table import Table, check_table
 from pcor.support.files import write_whole
 
@@ -244,28 +244,36 @@ class Ledger:
         check_table(table)
         chooser = SystemChooser() if chooser is None else chooser
         settled = plan(table.schema, epsilon, **options)
-        request = Request.of(
-            settled,
+        names: dict[str, Any] = {"analyst": analyst, "key": key, "version": version}
+        request = self.request(settled, record, dataset=dataset, private=chooser.private, **names)
+        return release_paid(self, request, settled, table, record, chooser)
+
+    remembers = True
+
+    def request(
+        self,
+        plan: Plan,
+        record: int | str,
+        *,
+        dataset: str | None = None,
+        analyst: str = OWNER,
+        key: str | None = None,
+        version: str | None = None,
+        private: bool = True,
+    ) -> Request:
+        """Return what is asked, as the books spell it; ``release`` documents the arguments.
+
+        By default the dataset is the one that the schema names.
+        """
+        return Request.of(
+            plan,
             record,
-            dataset=dataset,
+            dataset=plan.schema.name if dataset is None else dataset,
             analyst=analyst,
             key=key,
             version=version,
-            private=chooser.private,
+            private=private,
         )
-        claim = self.answered(request)
-        if claim is None:
-            looked_at = look(settled, table, record)  # refuses before the charge
-            claim = self.charge(request)
-        if claim.answer is not None:
-            return replace(read_answer(claim.answer, settled), receipt=self.receipt(claim))
-        with self.drawing(claim):
-            try:
-                outcome = answer_from(partial(release_from, settled, looked_at, chooser))
-            except SourceError as error:
-                raise self.unfinished(error) from None
-            answer = self.store(claim, outcome)
-        return replace(read_answer(answer, settled), receipt=self.receipt(claim))
 
     def answered(self, request: Request) -> Claim | None:
         """Return the stored answer of a request, if there is one. Free."""

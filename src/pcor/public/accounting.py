@@ -15,13 +15,11 @@ d for a monotone utility under add/remove neighbours (docs/proofs/selection.md).
 from __future__ import annotations
 
 import re
-import threading
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Protocol
 
-from pcor.errors import Amount, BudgetExceeded, ParameterError, UnknownName, plain
+from pcor.errors import ParameterError, UnknownName, plain
 from pcor.public.zcdp import range_for, rho_for
 
 ACCOUNTINGS = ("tight", "paper")
@@ -229,49 +227,3 @@ _NUMBER = re.compile(
     r"\+?(\d{1,99}/0{0,9}[1-9]\d{0,99}|(\d{1,99}\.?\d{0,99}|\.\d{1,99})([eE][-+]?\d{1,3})?)",
     re.ASCII,
 )
-
-
-class Budget:
-    """A ceiling on what releases may spend together, kept in memory.
-
-    >>> budget = Budget(0.5)
-    >>> budget.spend(exact(0.2))
-    >>> plain(budget.left)
-    '0.3'
-
-    Args:
-        total: the epsilon of all releases together.
-        delta: their deltas together; by default none may have one.
-    """
-
-    def __init__(
-        self,
-        total: float | str | Decimal | Fraction,
-        delta: float | str | Decimal | Fraction | None = None,
-    ) -> None:
-        self.total = exact(total, "the budget's total")
-        self.spent = Fraction(0)
-        self.delta_left = Fraction(0) if delta is None else exact(delta, "the budget's delta")
-        self._lock = threading.Lock()
-
-    @property
-    def left(self) -> Fraction:
-        """What can still be spent."""
-        return Amount(self.total - self.spent)
-
-    def spend(self, epsilon: Fraction, delta: Fraction = Fraction(0)) -> None:
-        """Spend, or refuse and change nothing."""
-        if epsilon <= 0 or delta < 0:
-            raise ParameterError("what is spent must be positive")
-        with self._lock:
-            if epsilon > self.left:
-                raise BudgetExceeded(asked=epsilon, left=self.left)
-            if delta > self.delta_left:
-                what = "delta (pcor.Budget(total, delta=...) allows some)"
-                raise BudgetExceeded(asked=delta, left=self.delta_left, what=what)
-            self.spent += epsilon
-            self.delta_left -= delta
-
-    def __repr__(self) -> str:
-        slack = f", delta {plain(self.delta_left)} left" if self.delta_left else ""
-        return f"<Budget: epsilon {plain(self.left)} left of {plain(self.total)}{slack}>"

@@ -16,8 +16,13 @@ from pcor.releasing.plan import Plan
 
 ERROR_FORMAT = "pcor-error/1"
 
+# What a draw ends in.
+Outcome = Release | PcorError
+# A certificate, or an error in its own public words; as JSON has it.
+Answer = Mapping[str, Any]
 
-def answer_from(draw: Callable[[], Release]) -> Release | PcorError:
+
+def answer_from(draw: Callable[[], Release]) -> Outcome:
     """Draw; return the release, or the error that is its answer.
 
     A source that fails raises ``SourceError``: whether a line drops or a disk is full says nothing
@@ -31,7 +36,7 @@ def answer_from(draw: Callable[[], Release]) -> Release | PcorError:
         return error
 
 
-def write_answer(outcome: Release | PcorError, *, paid: bool = False) -> dict[str, Any]:
+def write_answer(outcome: Outcome, *, paid: bool = False) -> dict[str, Any]:
     """Return what is stored: the certificate, or the error in its own public words.
 
     An error that somebody has paid for says so.
@@ -46,7 +51,7 @@ def write_answer(outcome: Release | PcorError, *, paid: bool = False) -> dict[st
     }
 
 
-def read_answer(answer: Mapping[str, Any], plan: Plan) -> Release:
+def read_answer(answer: Answer | None, plan: Plan) -> Release:
     """Return the stored release, or raise the stored error."""
     if not isinstance(answer, Mapping):
         raise ParameterError("this is no answer of pcor: neither a certificate nor an error")

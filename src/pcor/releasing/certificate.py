@@ -16,6 +16,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -95,7 +96,8 @@ class Release:
             if same:
                 context = Context.from_bits(plan.schema, certificate["bits"])
                 record, private = certificate["record"], certificate["private"]
-                return cls(record, context, plan, private, certificate)
+                engine = certificate.get("engine", "unknown")
+                return cls(record, context, plan, private, certificate, engine)
         except (KeyError, TypeError, AttributeError):
             raise ParameterError(
                 "this certificate is incomplete; give what Release.to_dict() returned"
@@ -153,7 +155,7 @@ class Release:
             **planned,
             "private": self.private,
             "engine": self.engine,
-            "software": f"pcor {version('pcor')}",
+            "software": _software(),
         }
 
     def to_json(self) -> str:
@@ -169,6 +171,11 @@ class Release:
         check_target(Path(path), (".json", ".html", ".htm"), "the certificate")
         as_html = Path(path).suffix.lower() != ".json"
         write_text(path, self.to_html() if as_html else self.to_json() + "\n")
+
+
+@cache
+def _software() -> str:
+    return f"pcor {version('pcor')}"
 
 
 _PAGE_STYLE = """

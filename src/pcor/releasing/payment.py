@@ -1,27 +1,27 @@
-"""Who pays: a ledger, or a budget of this process.
+"""Payment: look for an answer, read, charge, draw, store, answer; in this order, whoever pays.
 
-Public: everything here. Both have the same four steps in the same order: look for an answer,
-charge, draw, store. A ledger remembers across processes. A budget of this process remembers
-nothing, so answers last only in the results file.
+Public: requests, claims and answers. Private: what is read and drawn in between. The order is the
+point: what is wrong with a source is refused while that is free, the charge comes before anything
+is drawn, and the answer is stored before anybody sees it (docs/proofs/ledger.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar, runtime_checkable
 
-from pcor.errors import PcorError, SourceError, Unfinished, paid_words
-from pcor.releasing.answers import write_answer
-from pcor.releasing.certificate import Release
+from pcor.errors import ParameterError, SourceError, Unfinished
+from pcor.releasing.answers import Answer, Outcome, answer_from, read_answer
+from pcor.releasing.certificate import Receipt, Release
+from pcor.releasing.plan import Plan
 from pcor.releasing.request import Request
-from pcor.releasing.run import Purse
-
-Answer = Mapping[str, Any]
 
 # Who asks where nobody is named. Spends from the dataset's budget without an allotment.
 OWNER = "owner"
+
+Reading = TypeVar("Reading")
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,22 @@ class Claim:
     request: Request
     charge: int
     state: str
-    answer: Mapping[str, Any] | None = None
+    answer: Answer | None = None
     lease: str = field(default="", repr=False)
 
 
+@runtime_checkable
 class Payer(Protocol):
-    """Whatever charges requests and keeps answers; a ``Ledger`` is one."""
+    """Whatever charges requests: ``pcor.Budget`` in memory, ``pcor.Ledger`` in books."""
+
+    @property
+    def remembers(self) -> bool:
+        """Whether answers are kept, so that asking again is free."""
+        ...
+
+    def request(self, plan: Plan, record: int | str, *, private: bool) -> Request:
+        """Return what is asked, as it would be looked up."""
+        ...
 
     def answered(self, request: Request) -> Claim | None:
         """Return the stored answer of a request, if there is one. Free."""
@@ -59,7 +69,7 @@ class Payer(Protocol):
         """Keep others from drawing for a claim meanwhile."""
         ...
 
-    def store(self, claim: Claim, outcome: Release | PcorError) -> Answer:
+    def store(self, claim: Claim, outcome: Outcome) -> Answer:
         """Store the answer of a claim; return what counts from now on."""
         ...
 
@@ -67,34 +77,70 @@ class Payer(Protocol):
         """Return what is said of a claim whose draw a failing source has ended."""
         ...
 
+    def receipt(self, claim: Claim) -> Receipt | None:
+        """Return where a claim is in the books, if there are any."""
+        ...
 
-class Pocket:
-    """Pays from a budget of this process, or without limit where there is none."""
 
-    def __init__(self, budget: Purse | None) -> None:
-        self._budget = budget
+def check_payer(payer: object) -> Payer:
+    """Return what pays, or refuse what cannot."""
+    if not isinstance(payer, Payer):
+        raise ParameterError(
+            "budget must be a pcor.Budget, such as pcor.Budget(1), or a pcor.Ledger"
+        )
+    return payer
 
-    def answered(self, request: Request) -> Claim | None:
-        """Know of no answer."""
-        del request
-        return None
 
-    def charge(self, request: Request) -> Claim:
-        """Spend what the request costs."""
-        if self._budget is not None:
-            self._budget.spend(request.epsilon, request.delta)
-        return Claim(request, 0, "new")
+def pay_and_draw(
+    payer: Payer,
+    request: Request,
+    plan: Plan,
+    read: Callable[[], Reading],
+    draw: Callable[[Reading], Release],
+) -> Release:
+    """Return the answer of a request, which is paid for once.
 
-    def drawing(self, claim: Claim) -> AbstractContextManager[None]:
-        """Keep nobody away: nobody else knows of this claim."""
-        del claim
-        return nullcontext()
+    Args:
+        payer: what is charged, and may remember the answer.
+        request: what is asked.
+        plan: how it is drawn.
+        read: reads what the draw needs of the rows. Not called where the answer is stored.
+        draw: draws from what was read. Every error that it ends in is an answer.
 
-    def store(self, claim: Claim, outcome: Release | PcorError) -> Answer:
-        """Return the answer; the results file stores it."""
-        del claim
-        return write_answer(outcome, paid=self._budget is not None)
+    Raises:
+        BudgetExceeded: the payer refuses; nothing was spent.
+        Unfinished: the source failed after the charge.
+        PcorError: what ``read`` raises, before the charge; or the stored answer is an error.
+    """
+    claim = payer.answered(request)
+    if claim is None:
+        rows = read()
+        claim = payer.charge(request)
+        if claim.answer is None:
+            claim = settle(payer, claim, lambda: answer_from(lambda: draw(rows)))
+    return replace(read_answer(claim.answer, plan), receipt=payer.receipt(claim))
 
-    def unfinished(self, error: SourceError) -> Unfinished:
-        """Say that a budget of this process stays charged: it knows its claims no more."""
-        return Unfinished(str(error) if self._budget is None else paid_words(error))
+
+def settle(
+    payer: Payer,
+    claim: Claim,
+    draw: Callable[[], Outcome],
+    store: Callable[[Claim, Outcome], Answer] | None = None,
+) -> Claim:
+    """Draw for a claim, while others are kept from it, and store; return it with its answer.
+
+    A source that fails raises ``Unfinished``, and the claim stays open.
+
+    Args:
+        payer: who was charged.
+        claim: for what.
+        draw: returns a release, or the error that is the answer.
+        store: by default the payer's own.
+    """
+    with payer.drawing(claim):
+        try:
+            outcome = draw()
+        except SourceError as error:
+            raise payer.unfinished(error) from None
+        answer = (store or payer.store)(claim, outcome)
+    return replace(claim, state="done", answer=answer)

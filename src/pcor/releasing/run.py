@@ -9,23 +9,22 @@ refused while that is free. Only a utility of the user's own may ask a database'
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
-from typing import Protocol
 
 from pcor.detectors import CountDetector, Detector
 from pcor.errors import (
     NOTHING,
     NoValidContext,
     ParameterError,
-    PcorError,
     StartError,
-    paid_words,
 )
 from pcor.mechanism.randomness import Chooser
 from pcor.mechanism.selection import SystemChooser
 from pcor.public.context import Context
+from pcor.releasing.budget import NO_BOOKS
 from pcor.releasing.certificate import Release
+from pcor.releasing.payment import Payer, check_payer, pay_and_draw
 from pcor.releasing.plan import Plan, plan
+from pcor.releasing.request import Request
 from pcor.rows.table import Record, Table, check_table
 from pcor.search import Direct, Explorer, Search
 from pcor.search.base import GraphSearch
@@ -33,14 +32,6 @@ from pcor.search.best_first import BestFirst
 from pcor.search.margin import SoftOrder
 from pcor.search.utility import Overlap, Scorer, Utility, counts_rows
 from pcor.search.validity import Validity
-
-
-class Purse(Protocol):
-    """Whatever pays for a release: ``pcor.Budget``, or a ledger that outlives the process."""
-
-    def spend(self, epsilon: Fraction, delta: Fraction = Fraction(0)) -> None:
-        """Spend, or raise ``BudgetExceeded`` and change nothing."""
-        ...
 
 
 def release(
@@ -59,7 +50,7 @@ def release(
     delta: object = None,
     steepness: int | None = None,
     limit: int | None = None,
-    budget: Purse | None = None,
+    budget: Payer | None = None,
     chooser: Chooser | None = None,
 ) -> Release:
     """Release one context in which the record is an outlier.
@@ -92,12 +83,12 @@ def release(
         steepness: under dp, how many people of utility one person of margin is worth.
         limit: the largest space of contexts to draw from directly (2^24), and up to which auto does
             so (2^22); dp always does. Beyond 2^24 time and memory depend on the rows.
-        budget: what pays; refuses when it cannot.
+        budget: what pays, a ``Budget`` or a ``Ledger``; refuses when it cannot. A ledger pays from
+            the budget of the dataset that the schema names, and the same again is free.
         chooser: where random decisions come from; by default the operating system.
     """
     check_table(table)
-    if budget is not None and not hasattr(budget, "spend"):
-        raise ParameterError("budget must be a pcor.Budget, such as pcor.Budget(1)")
+    payer = NO_BOOKS if budget is None else check_payer(budget)
     settled = plan(
         table.schema,
         epsilon,
@@ -113,15 +104,27 @@ def release(
         steepness=steepness,
         limit=limit,
     )
-    looked_at = look(settled, table, record)
-    if budget is not None:
-        budget.spend(settled.bill.epsilon, settled.bill.delta)
-    try:
-        return release_from(settled, looked_at, SystemChooser() if chooser is None else chooser)
-    except PcorError as error:
-        if budget is not None:
-            error.args = (paid_words(error),)
-        raise
+    chooser = SystemChooser() if chooser is None else chooser
+    request = payer.request(settled, record, private=chooser.private)
+    return release_paid(payer, request, settled, table, record, chooser)
+
+
+def release_paid(
+    payer: Payer,
+    request: Request,
+    settled: Plan,
+    table: Table,
+    record: int | str,
+    chooser: Chooser,
+) -> Release:
+    """Release what was planned, as a request that a payer is charged for."""
+    return pay_and_draw(
+        payer,
+        request,
+        settled,
+        lambda: look(settled, table, record),
+        lambda looked_at: release_from(settled, looked_at, chooser),
+    )
 
 
 # What was read for a release; or what the user's own detector had to say against the rows.
@@ -172,6 +175,11 @@ def release_from(settled: Plan, looked_at: LookedAt, chooser: Chooser) -> Releas
         private=chooser.private,
         engine=table.engine,
     )
+
+
+def read_and_draw(table: Table, record: int | str, settled: Plan, chooser: Chooser) -> Release:
+    """Release what was planned and paid for elsewhere."""
+    return release_from(settled, look(settled, table, record), chooser)
 
 
 def check_start(search: Search, record: Record) -> None:

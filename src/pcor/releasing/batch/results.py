@@ -22,11 +22,9 @@ from pcor.errors import (
     Unfinished,
     plain,
 )
-from pcor.releasing.answers import write_answer
+from pcor.releasing.answers import Outcome, write_answer
 from pcor.releasing.batch.plan import ManyPlan
 from pcor.releasing.certificate import Release
-
-Outcome = Release | PcorError
 
 FORMAT = "pcor-many/1"
 

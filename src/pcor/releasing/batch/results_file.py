@@ -18,14 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from pcor.errors import PcorError, WriteError, sendable
-from pcor.releasing.answers import write_answer
+from pcor.releasing.answers import Answer, write_answer
 from pcor.releasing.payment import Payer
 from pcor.releasing.request import Request
 from pcor.support.files import check_target, write_whole
 
 FORMAT = "pcor-result/1"
-
-Answer = Mapping[str, Any]
 
 
 class Kept:

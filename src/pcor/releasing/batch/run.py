@@ -29,16 +29,18 @@ from pcor.errors import (
     check_whole,
 )
 from pcor.mechanism.randomness import Chooser
-from pcor.releasing.answers import answer_from, read_answer
+from pcor.mechanism.selection import SystemChooser
+from pcor.releasing.answers import Answer, Outcome, answer_from, read_answer
 from pcor.releasing.batch.drawers import Drawers
 from pcor.releasing.batch.lookup import LookedUp
 from pcor.releasing.batch.plan import ManyPlan, plan_many
-from pcor.releasing.batch.results import Outcome, Results
-from pcor.releasing.batch.results_file import Answer, Kept, results_file
+from pcor.releasing.batch.results import Results
+from pcor.releasing.batch.results_file import Kept, results_file
+from pcor.releasing.budget import NO_BOOKS
 from pcor.releasing.certificate import Release
-from pcor.releasing.payment import OWNER, Claim, Payer, Pocket
+from pcor.releasing.payment import OWNER, Claim, Payer, check_payer
 from pcor.releasing.request import Request
-from pcor.releasing.run import Purse, prepare, release
+from pcor.releasing.run import prepare, read_and_draw
 from pcor.rows.table import Record, Table, check_table
 from pcor.support.threads import cores
 
@@ -57,7 +59,7 @@ def release_many(
     dataset: str | None = None,
     analyst: str | None = None,
     version: str | None = None,
-    budget: Purse | None = None,
+    budget: Payer | None = None,
     out: str | Path | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -83,7 +85,7 @@ def release_many(
         dataset: with a ledger, whose budget pays; by default the schema's name.
         analyst: with a ledger, whose allotment pays; by default the owner's.
         version: with a ledger, which state of the table this is.
-        budget: without a ledger, what pays while this process lives.
+        budget: what pays: a ``Budget`` of this process, or a ledger as well.
         out: a file of JSON lines, ``.jsonl``, one for each record.
         workers: how many draws run side by side; by default one for each core.
         progress: called with how many records are done and how many there are.
@@ -92,7 +94,7 @@ def release_many(
     """
     check_table(table)
     names = {"dataset": dataset, "analyst": analyst, "version": version}
-    _check_payer(ledger, budget, names)
+    ledger, payer = _payers(ledger, budget, names)
     planned = plan_many(table.schema, records, epsilon_each, **options)
     private = chooser is None or chooser.private
     requests = _requests(planned, dataset, analyst, version, private=private)
@@ -102,12 +104,13 @@ def release_many(
     # Seeded draws repeat only if they are made one after the other.
     drawers = Drawers[Outcome](_workers(workers) if private else 1)
 
+    drawn_by = SystemChooser() if chooser is None else chooser
+
     def draw(rows: Table, record: int | str) -> Outcome:
-        return answer_from(lambda: release(rows, record, epsilon_each, chooser=chooser, **options))
+        return answer_from(lambda: read_and_draw(rows, record, planned.each, drawn_by))
 
     try:
         with results_file(out, requests, paid_by) as kept:
-            payer = Pocket(budget) if ledger is None else ledger
             if ledger is not None:
                 kept.compare(ledger, requests)
             run = _Run(table, planned, requests, payer, kept, drawers, draw, progress)
@@ -116,12 +119,19 @@ def release_many(
         drawers.close()
 
 
-def _check_payer(ledger: Payer | None, budget: Purse | None, names: dict[str, str | None]) -> None:
+def _payers(
+    ledger: Payer | None, budget: Payer | None, names: dict[str, str | None]
+) -> tuple[Payer | None, Payer]:
+    """Return the ledger, if there is one, and what pays."""
+    if ledger is not None and budget is not None:
+        raise ParameterError("a ledger and a budget cannot both pay; give one of them")
+    payer = NO_BOOKS if budget is None else check_payer(budget)
+    if payer.remembers:
+        ledger = payer
     given = [name for name, value in names.items() if value is not None]
     if ledger is None and given:
         raise ParameterError(f"{given[0]} goes with a ledger")
-    if ledger is not None and budget is not None:
-        raise ParameterError("a ledger and a budget cannot both pay; give one of them")
+    return ledger, payer if ledger is None else ledger
 
 
 def _requests(

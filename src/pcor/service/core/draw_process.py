@@ -26,7 +26,8 @@ from queue import SimpleQueue
 from typing import Any
 
 from pcor.errors import LedgerError, SourceError
-from pcor.service.core.draws import Draw, Outcome, make_draw
+from pcor.releasing.answers import Outcome
+from pcor.service.core.draws import Draw, make_draw
 from pcor.service.core.fingerprints import Marker
 from pcor.service.core.settings import ENVIRONMENT
 from pcor.service.core.sources import Tables

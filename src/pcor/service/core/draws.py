@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
-from pcor.errors import NoValidContext, PcorError, RecordError
+from pcor.errors import NoValidContext, RecordError
 from pcor.public.schema import Schema
-from pcor.releasing.answers import answer_from
-from pcor.releasing.certificate import Release
+from pcor.releasing.answers import Outcome, answer_from
 from pcor.releasing.run import release
 from pcor.service.core.sources import Tables
 
@@ -23,8 +22,6 @@ NONE = (
     "no context was found in which the record is an outlier by the detector of this dataset; a "
     "record that is not in the table gets the same answer, so check that it was not mistyped"
 )
-
-Outcome = Release | PcorError
 
 
 @dataclass(frozen=True)

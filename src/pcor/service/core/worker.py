@@ -14,12 +14,14 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from pcor.errors import LedgerError, PcorError, SourceError, StillRunning
-from pcor.ledger import Claim, Ledger
+from pcor.ledger import Ledger
 from pcor.ledger.entries import lock_head
 from pcor.ledger.leases import forget_lease
+from pcor.releasing.answers import Answer, Outcome
+from pcor.releasing.payment import Claim, settle
 from pcor.service.core.backoff import PutOff
 from pcor.service.core.draw_process import DrawFailed
-from pcor.service.core.draws import Draw, Draws, Outcome
+from pcor.service.core.draws import Draw, Draws
 from pcor.service.core.events import note
 from pcor.service.core.fair_queue import Turns
 from pcor.service.core.jobs import Job, begin_job, read_open, show_job, stall_job
@@ -221,14 +223,19 @@ class Drawer:
     # -- answering one -----------------------------------------------------------------------------
 
     def _finish(self, job: Job, claim: Claim) -> None:
+        drawn = 0
+
+        def draw() -> Outcome:
+            nonlocal drawn
+            if self._stopping.is_set():
+                raise Stopping
+            outcome = self._outcome(job)
+            drawn = self._clock()
+            self._at_step("after draw")
+            return outcome
+
         try:
-            with self._ledger.drawing(claim):
-                if self._stopping.is_set():
-                    raise Stopping
-                outcome = self._outcome(job)
-                drawn = self._clock()
-                self._at_step("after draw")
-                self._store(claim, outcome)
+            settle(self._ledger, claim, draw, self._store)
             self._at_step("after store")
             self._show(job, drawn)
             self._put_off.forget(job.id)
@@ -265,12 +272,11 @@ class Drawer:
             raise LedgerError("the registration of a question is gone; restore the database")
         return found
 
-    def _store(self, claim: Claim, outcome: Outcome) -> None:
-        for wait in (*AGAIN, None):
+    def _store(self, claim: Claim, outcome: Outcome) -> Answer:
+        for wait in AGAIN:
             try:
-                self._ledger.store(claim, outcome)
+                return self._ledger.store(claim, outcome)
             except LedgerError:
-                if wait is None or self._stopping.wait(wait):
+                if self._stopping.wait(wait):
                     raise
-            else:
-                return
+        return self._ledger.store(claim, outcome)
