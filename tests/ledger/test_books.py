@@ -24,7 +24,7 @@ from pcor.errors import BudgetExceeded, LedgerError, ParameterError
 from pcor.ledger import Ledger, Request, refusals, tables, trust
 from pcor.ledger.entries import Entry, read_entry
 from pcor.releasing.request import canonical
-from tests.cli.test_cli import pcor_
+from tests.helpers.command_line import pcor_
 from tests.helpers.ledger_clients import DATASET, EACH, OUTLIER, SETTINGS, table
 from tests.helpers.postgres import postgres
 from tests.ledger.test_ledger import flip

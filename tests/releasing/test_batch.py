@@ -36,15 +36,13 @@ from pcor.releasing.batch import Results, results_file
 from pcor.releasing.batch import run as running
 from pcor.releasing.batch.lookup import LookedUp, find_several
 from pcor.releasing.run import release
-from tests.cli.test_cli import GRUBBS, Files, Ran, files, pcor_
+from tests.helpers.command_line import GRUBBS, Files, Ran, pcor_
 from tests.helpers.engines import LOCAL, SERVERS
 from tests.helpers.engines import SCHEMA as ENGINE_SCHEMA
 from tests.helpers.engines import people as engine_people
 from tests.helpers.ledger_clients import DATASET, EACH, OUTLIER, SETTINGS, lines, note, start, table
 from tests.helpers.many_clients import EVERYBODY, drawing_with, run_and_die, run_over_everybody
 from tests.helpers.waiting import DEADLINE
-
-__all__ = ["files"]  # a fixture
 
 LOOSE: dict[str, Any] = {"detector": "lof:k=5,min_population=6,threshold=1.01"}
 SOME = [OUTLIER, 3, 40, 8, 21]
