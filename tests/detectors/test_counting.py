@@ -26,7 +26,8 @@ from pcor.detectors.counting import LARGEST_DENOMINATOR
 from pcor.errors import ParameterError
 from pcor.testing import check_detector
 from tests.helpers import naive
-from tests.kernels.test_kernels import (
+from tests.helpers.brute_force import MetricOf, compare_with_brute_force, mirrored, with_ties
+from tests.helpers.kernel_cases import (
     SPACES,
     Case,
     cases,
@@ -36,7 +37,6 @@ from tests.kernels.test_kernels import (
     sometimes,
     split,
 )
-from tests.search.test_coe import MetricOf, compare_with_brute_force, mirrored, with_ties
 
 
 class Rule(NamedTuple):
