@@ -22,6 +22,7 @@ from pcor.service.core import registry
 from pcor.service.core import tables as service_tables
 from pcor.service.core.book_checks import Check
 from pcor.service.core.registry import PARSED, Parsed, find_registration
+from tests.helpers.books import HALF, before_the_rule
 from tests.helpers.page_person import Person
 from tests.helpers.service_world import (
     ANALYST,
@@ -36,7 +37,6 @@ from tests.helpers.service_world import (
     world,
 )
 from tests.helpers.waiting import DEADLINE
-from tests.ledger.test_books import HALF, before_the_rule
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from pcor.service.core.limits import Rates
 from pcor.service.core.service import GUESSES
 from pcor.service.page.sessions import COOKIE
 from tests.helpers.page_person import Person
+from tests.helpers.page_routes import PAGES
 from tests.helpers.service_world import (
     ANALYST,
     DATASET,
@@ -28,7 +29,6 @@ from tests.helpers.service_world import (
     registration,
     world,
 )
-from tests.service.test_page import PAGES
 
 EVIL = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "it's </textarea><b>"]
 

@@ -15,8 +15,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from tests.helpers.service_routes import ROUTES
 from tests.helpers.service_world import World, world
-from tests.service.test_api import ROUTES
 
 EXAMPLES = 15
 CHECKS = [

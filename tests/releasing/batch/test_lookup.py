@@ -10,9 +10,7 @@ import pyarrow as pa
 import pytest
 
 import pcor
-from pcor.errors import (
-    RecordError,
-)
+from pcor.errors import RecordError
 from pcor.ledger import Ledger
 from pcor.releasing.batch.lookup import LookedUp, find_several
 from tests.helpers.batches import LOOSE

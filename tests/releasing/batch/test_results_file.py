@@ -13,10 +13,7 @@ from unittest.mock import patch
 
 import pytest
 
-from pcor.errors import (
-    ParameterError,
-    WriteError,
-)
+from pcor.errors import ParameterError, WriteError
 from pcor.ledger import Ledger
 from pcor.releasing.batch import results_file
 from tests.helpers.batches import SOME, bits, many, written

@@ -40,11 +40,6 @@ DETECTORS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def rows() -> pa.Table:
-    return people()
-
-
 @pytest.fixture(scope="module", params=list(SERVERS))
 def table(
     request: pytest.FixtureRequest, rows: pa.Table, tmp_path_factory: pytest.TempPathFactory

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -19,31 +14,17 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyarrow import csv, parquet
-from typer.testing import CliRunner
 
 import pcor
-from pcor.cli import app
-from pcor.errors import (
-    DomainError,
-    MetricError,
-    ParameterError,
-    PcorError,
-    RecordError,
-    SourceError,
-    TooLarge,
-)
-from pcor.public.schema import Attribute, find_code
+from pcor.errors import RecordError, SourceError, TooLarge
 from pcor.rows.cells import View
-from pcor.rows.engines import spilling
 from pcor.rows.queries.nearest import Layers
 from pcor.rows.queries.pushdown import Pushdown
-from pcor.rows.queries.sql_encoding import direct_values
 from pcor.rows.remote import DistantView, Need
 from pcor.search.coe import outlier_rows
 from pcor.search.validity import Validity
 from tests.helpers.engines import LOCAL, SCHEMA, people
-from tests.helpers.waiting import DEADLINE
+from tests.helpers.same_rows import same_coe
 
 DETECTORS = [
     pcor.LOF(k=5),
@@ -59,27 +40,11 @@ DETECTORS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def rows() -> pa.Table:
-    return people()
-
-
 @pytest.fixture(scope="module", params=list(LOCAL))
 def table(
     request: pytest.FixtureRequest, rows: pa.Table, tmp_path_factory: pytest.TempPathFactory
 ) -> pcor.Table:
     return pcor.Table(LOCAL[request.param](rows, tmp_path_factory.mktemp("rows")), SCHEMA)
-
-
-def same_coe(one: pcor.Table, other: pcor.Table, key: int, detector: Any) -> bool:
-    a, b = (pcor.matching_contexts(t, key, detector) for t in (one, other))
-    return np.array_equal(a.masks, b.masks) and np.array_equal(a.populations, b.populations)
-
-
-def cells(table: pcor.Table) -> dict[tuple[int, ...], int]:
-    """Return the rows of each cell by its codes."""
-    places = table.view.cell_places.tolist()
-    return dict(zip(map(tuple, places), table.view.cell_counts.tolist(), strict=True))
 
 
 def sides(view: View, value: float, reach: int) -> dict[tuple[int, bool], list[float]]:
@@ -188,129 +153,6 @@ def test_a_row_number_counts_all_rows_in_their_order(
         with pytest.raises(RecordError, match="rows are counted from 0"):
             table.record(place)
     assert pcor.outliers(table, detector="grubbs") == pcor.outliers(memory, detector="grubbs")
-
-
-# -- encoding ------------------------------------------------------------------------------------
-
-COLUMNS: dict[str, list[Any]] = {
-    "text": ["1", "2", " 2 ", "2.0", "True", "x", "", "02", "1e0", None],
-    "whole": [0, 1, 2, 3, -1, None],
-    "float": [0.0, 1.0, 2.0, 2.5, -1.0, None],
-    "flag": [True, False, None],
-}
-DOMAINS: list[list[Any]] = [
-    ["1", "2", "x"],
-    ["True", "False", "02"],
-    [1, 2, 3],
-    [1.0, 2.5],
-    [True, False],
-]
-
-
-@pytest.mark.parametrize("rule", [{"outside": "drop"}, "other"])
-@pytest.mark.parametrize("column", list(COLUMNS))
-@pytest.mark.parametrize("domain", DOMAINS, ids=str)
-@pytest.mark.parametrize("engine", ["duckdb", "polars", "sqlite"])
-def test_values_compare_as_in_memory(
-    engine: str, domain: list[Any], column: str, rule: Any, tmp_path: Path
-) -> None:
-    if engine == "sqlite" and column == "flag":
-        return  # it has no such type: they are 0 and 1
-    kept = {"other": domain[0]} if rule == "other" else rule
-    schema = pcor.Schema(metric="m", attributes={"a": {"values": domain, **kept}})
-    values = COLUMNS[column] * 2
-    rows = pa.table({"a": values, "m": np.arange(len(values)) / 2})
-    try:
-        expected = cells(pcor.Table(rows, schema))
-    except PcorError as refusal:
-        with pytest.raises(type(refusal)):
-            pcor.Table(LOCAL[engine](rows, tmp_path), schema)
-    else:
-        assert cells(pcor.Table(LOCAL[engine](rows, tmp_path), schema)) == expected
-
-
-@given(
-    st.lists(st.integers(-(2**70), 2**70) | st.floats(-1e20, 1e20), min_size=1, max_size=5),
-    st.lists(st.floats(allow_nan=False) | st.integers(-(2**62), 2**62), max_size=8),
-)
-def test_direct_values_are_those_of_find_code(domain: list[Any], cells: list[Any]) -> None:
-    attribute = Attribute("a", tuple(dict.fromkeys(domain)))
-    for kind, python in (("float", float), ("integer", int)):
-        known = dict(direct_values(attribute, kind) or [])
-        mine = [c for c in [*cells, *domain] if isinstance(c, python) and abs(c) < 2**63]
-        for cell in mine:
-            assert known.get(cell, -1) == find_code(attribute, cell)
-
-
-@pytest.mark.parametrize("engine", list(LOCAL))
-def test_bins_are_those_of_memory(engine: str, tmp_path: Path) -> None:
-    edges = [-np.inf, 0, 0.1, 3, np.inf]
-    schema = pcor.Schema(metric="m", attributes={"a": {"edges": edges[1:], "outside": "drop"}})
-    values = [-1.0, -0.0, 0.0, 0.1, np.nextafter(0.1, 0), 3.0, 1e300, np.inf, None]
-    rows = pa.table({"a": values * 2, "m": np.arange(2.0 * len(values))})
-    assert cells(pcor.Table(LOCAL[engine](rows, tmp_path), schema)) == cells(
-        pcor.Table(rows, schema)
-    )
-
-
-@pytest.mark.parametrize("engine", list(LOCAL))
-def test_a_null_in_every_column_is_refused_or_dropped_as_declared(
-    engine: str, tmp_path: Path
-) -> None:
-    rows = people(40)
-    for place, name in enumerate(rows.column_names):
-        column = rows[name].to_pylist()
-        column[place] = None
-        rows = rows.set_column(place, name, pa.array(column, rows[name].type))
-    source = LOCAL[engine](rows, tmp_path)
-    with pytest.raises(MetricError, match="rows with no value"):
-        pcor.Table(source, SCHEMA)
-    declared: dict[str, Any] = SCHEMA.to_dict()
-    declared["metric"]["missing"] = "drop"
-    with pytest.raises(DomainError, match="'job' has a value outside its declared domain"):
-        pcor.Table(source, pcor.Schema.from_dict(declared))
-    for attribute in declared["attributes"].values():
-        attribute["outside"] = "drop"
-    loose = pcor.Schema.from_dict(declared)
-    table, memory = pcor.Table(source, loose), pcor.Table(rows, loose)
-    assert cells(table) == cells(memory)
-    # The row without an id is still one of the rows.
-    assert int(table.view.cell_counts.sum()) == 36
-    assert same_coe(table, memory, int(rows["key"][9].as_py()), pcor.LOF(k=3, min_population=5))
-
-
-@pytest.mark.parametrize("engine", ["duckdb", "polars", "sqlite"])
-def test_an_attribute_of_five_thousand_values_is_joined(engine: str, tmp_path: Path) -> None:
-    names = [f"employer {place}" for place in range(5000)]
-    numbers = np.random.default_rng(0)
-    rows = pa.table(
-        {
-            "key": np.arange(3000),
-            "employer": np.array(names)[numbers.integers(0, 5000, 3000)],
-            "pay": numbers.normal(size=3000),
-        }
-    )
-    schema = pcor.Schema(metric="pay", attributes={"employer": names}, id="key")
-    table, memory = pcor.Table(LOCAL[engine](rows, tmp_path), schema), pcor.Table(rows, schema)
-    assert cells(table) == cells(memory)
-    assert pcor.is_outlier(table, 7, pcor.Context.full(schema)) == pcor.is_outlier(
-        memory, 7, pcor.Context.full(schema)
-    )
-
-
-@pytest.mark.parametrize("engine", ["duckdb", "polars"])
-def test_text_that_is_no_number_is_refused(engine: str, tmp_path: Path) -> None:
-    schema = pcor.Schema(metric="m", attributes={"a": {"edges": [0, 10], "outside": "drop"}})
-    fine = pa.table({"a": ["1", " 2.5 ", "", None], "m": ["1e2", "-3", "nan", "4"]})
-    loose = pcor.Schema(
-        metric={"column": "m", "missing": "drop"},
-        attributes={"a": {"edges": [0, 10], "outside": "drop"}},
-    )
-    assert cells(pcor.Table(LOCAL[engine](fine, tmp_path), loose)) == {(0,): 2}
-    for name, error in (("m", MetricError), ("a", SourceError)):
-        wrong = {"a": ["1", "2"], "m": ["1", "2"]} | {name: ["1", "1_000"]}
-        with pytest.raises(error, match="not numeric"):
-            pcor.Table(LOCAL[engine](pa.table(wrong), tmp_path), schema)
 
 
 # -- nearest rows --------------------------------------------------------------------------------
@@ -500,176 +342,3 @@ def test_a_missing_column_is_refused_as_in_memory(table: pcor.Table) -> None:
         pcor.Table(source, schema)
     assert refused.value.__notes__ == ["it has: job, pay; did you mean 'pay'?"]
     assert "2500" not in repr(table)
-
-
-# -- files ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("form", ["folder", "list", "memory", "csv", "hive"])
-def test_many_files_are_one_table(form: str, rows: pa.Table, tmp_path: Path) -> None:
-    memory: str | None = None
-    source: Any = tmp_path
-    if form == "csv":
-        for part in range(2):
-            csv.write_csv(rows.slice(part * 300, 300), tmp_path / f"part{part}.csv")
-        source = str(tmp_path / "*.csv")
-    elif form == "hive":
-        for year in (2019, 2020, 2021):
-            (tmp_path / f"year={year}").mkdir()
-            some = rows.filter(pa.array(rows["year"].to_numpy() == year)).drop_columns("year")
-            parquet.write_table(some, tmp_path / f"year={year}" / "rows.parquet")
-    elif form == "memory":
-        parquet.write_table(rows, tmp_path / "rows.parquet")
-        source, memory = tmp_path / "rows.parquet", "1GiB"
-    else:
-        LOCAL["files"](rows, tmp_path)
-        source = sorted(tmp_path.glob("*.parquet")) if form == "list" else tmp_path
-    table = pcor.Table(source, SCHEMA, memory=memory)
-    assert isinstance(table.view, DistantView)
-    assert same_coe(table, pcor.Table(rows, SCHEMA), 3, pcor.LOF(k=5))
-
-
-def test_files_of_two_kinds_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="files of one kind"):
-        pcor.Table([tmp_path / "a.csv", tmp_path / "b.parquet"], SCHEMA)
-
-
-def test_a_polars_that_is_too_old_for_lazy_frames_is_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(pl, "__version__", "1.43.2")
-    with pytest.raises(SourceError, match=r"1\.44 or newer, and 1\.43\.2 is installed.*collect"):
-        pcor.Table(pl.LazyFrame({"key": [1]}), SCHEMA)
-
-
-def test_a_pattern_that_finds_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"no file matches the pattern '.*\*\.parquet'"):
-        pcor.Table(str(tmp_path / "*.parquet"), SCHEMA)
-
-
-def test_a_file_that_is_not_there_is_named_whatever_reads_it(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"no such file: '.*gone\.parquet'"):
-        pcor.Table(tmp_path / "gone.parquet", SCHEMA, memory="1GiB")
-    with pytest.raises(SourceError, match=r"no such file: '.*gone\.db', for the SQLite database"):
-        pcor.Table(f"sqlite://{tmp_path / 'gone.db'}#claims", SCHEMA)
-
-
-@pytest.mark.parametrize("memory", ["lots", "1MiB", "-4GiB", ""])
-def test_an_amount_of_memory_that_is_none_is_refused(memory: str, tmp_path: Path) -> None:
-    parquet.write_table(people(), tmp_path / "rows.parquet")
-    with pytest.raises(ParameterError, match="at least 512MiB"):
-        pcor.Table(tmp_path / "rows.parquet", SCHEMA, memory=memory)
-
-
-def test_memory_is_for_files(rows: pa.Table) -> None:
-    with pytest.raises(ParameterError, match="set where the rows are"):
-        pcor.Table(rows, SCHEMA, memory="1GiB")
-
-
-# -- the folder for what does not fit into memory ------------------------------------------------
-
-
-def test_the_spill_folder_is_private_and_goes_with_the_table(tmp_path: Path) -> None:
-    parquet.write_table(people(), tmp_path / "rows.parquet")
-    before = set(spilling._folders)
-    table = pcor.Table(tmp_path / "rows.parquet", SCHEMA, memory="1GiB")
-    (folder,) = set(spilling._folders) - before
-    assert folder.stat().st_mode & 0o777 == 0o700
-    del table
-    assert not folder.exists()
-
-
-def test_a_folder_whose_process_is_gone_is_removed_and_no_other(tmp_path: Path) -> None:
-    abandoned, strange = tmp_path / "pcor-spill-old", tmp_path / "pcor-spill-strange"
-    for folder in (abandoned, strange):
-        folder.mkdir()
-    (abandoned / "lock").touch()
-    (abandoned / "rows.tmp").write_text("private")
-    spilling.remove_abandoned(tmp_path)
-    assert not abandoned.exists()
-    assert strange.exists()  # without a lock it is not ours
-
-
-# The module by its file: importing all of pcor would take longer than the test.
-WAITING = """
-import importlib.util, sys, time
-spec = importlib.util.spec_from_file_location("spilling", sys.argv[1])
-spilling = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(spilling)
-folder = spilling.spill_folder()
-(folder / "rows.tmp").write_text("private")
-print(folder, flush=True)
-time.sleep(3600)
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_the_folder_goes_when_the_process_is_ended(number: int, tmp_path: Path) -> None:
-    environment = os.environ | {"TMPDIR": str(tmp_path)}
-    with subprocess.Popen(  # noqa: S603 (our own words)
-        [sys.executable, "-c", WAITING, spilling.__file__],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        folder = Path(process.stdout.readline().strip())
-        assert (folder / "rows.tmp").exists()
-        process.send_signal(number)
-        process.wait(DEADLINE)
-    if number == signal.SIGKILL:
-        assert folder.exists()
-        spilling.remove_abandoned(tmp_path)
-    assert not folder.exists()
-
-
-# -- detectors -----------------------------------------------------------------------------------
-
-
-@given(
-    st.floats(-1e9, 1e9) | st.sampled_from([0.0, -1.0, 1e16]),
-    st.floats(0, 1e9) | st.sampled_from([1.0, 0.1]),
-)
-def test_the_ends_of_a_neighbourhood_are_the_last_numbers_in_it(
-    value: float, radius: float
-) -> None:
-    rule = pcor.Neighbourhood(radius)
-    low, high = rule.region_ends(value) or (0, 0)
-    inside = rule.in_region(np.array([low, high]), value)
-    outside = rule.in_region(
-        np.array([np.nextafter(low, -np.inf), np.nextafter(high, np.inf)]), value
-    )
-    assert inside.all()
-    assert not outside.any()
-
-
-@given(st.lists(st.integers(-5, 5), min_size=1, max_size=4, unique=True), st.floats(-8, 8))
-def test_the_ends_of_a_bin_are_the_last_numbers_in_it(edges: list[int], value: float) -> None:
-    rule = pcor.RareBin(sorted(edges))
-    low, high = rule.region_ends(value) or (0, 0)
-    around = np.array([np.nextafter(low, -np.inf), low, value, high, np.nextafter(high, np.inf)])
-    expected = [np.isinf(low), True, True, True, np.isinf(high)]
-    assert rule.in_region(around, value).tolist() == expected
-
-
-# -- the command line ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("form", ["pattern", "memory", "database"])
-def test_the_command_line_releases_from_where_the_rows_are(
-    form: str, rows: pa.Table, tmp_path: Path
-) -> None:
-    (tmp_path / "people.toml").write_text(SCHEMA.to_toml())
-    source, more = LOCAL["files"](rows, tmp_path), []
-    if form == "memory":
-        source, more = str(tmp_path / "part0.parquet"), ["--memory", "1GiB", "--pairs", "100000"]
-    elif form == "database":
-        database = LOCAL["sqlite"](rows, tmp_path)
-        source = f"{database.url}#{database.table}"
-    words = [source, "--schema", str(tmp_path / "people.toml"), "--record", "3", "--epsilon", "1"]
-    assert CliRunner().invoke(app, ["plan", *words]).exit_code == 0
-    done = CliRunner().invoke(app, ["release", *words, "--json", *more])
-    assert done.exit_code == 0, done.stderr
-    engine = "sqlite" if form == "database" else "duckdb"
-    assert json.loads(done.stdout)["engine"].startswith(engine)
