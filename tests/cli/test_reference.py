@@ -1,4 +1,4 @@
-"""`pcor audit reference`: one file with every context."""
+"""``pcor reference``: one file with every context, for the owner only."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from tests.helpers.service_world import (
 from tests.helpers.waiting import DEADLINE, until
 
 WRITES = ("INSERT", "UPDATE", "DELETE", "BEGIN IMMEDIATE")
-PAGES = Path(__file__).parents[2] / "docs" / "errors"
+PAGES = Path(__file__).parents[3] / "docs" / "errors"
 
 
 class Replaced:
