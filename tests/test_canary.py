@@ -50,8 +50,6 @@ from tests.helpers.canary import (
     world,
 )
 
-# -- what is looked for, and where ----------------------------------------------------------------
-
 
 @pytest.fixture
 def listening(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], str]]:

@@ -11,6 +11,8 @@ import pcor
 from pcor.ledger import Ledger
 from tests.helpers.ledger_clients import DATASET, EACH, OUTLIER, SETTINGS, table
 
+HALF = "\ud800"  # of a surrogate pair: UTF-8 cannot hold it
+
 
 def release(ledger: Ledger, **options: Any) -> pcor.Release:
     given: dict[str, Any] = {"epsilon": EACH, "dataset": DATASET, **SETTINGS, **options}
@@ -23,9 +25,6 @@ def flip(value: object) -> object:
         return value + 1
     shown = "" if value is None else str(value)
     return "1" if not shown else shown[:-1] + ("1" if shown[-1] != "1" else "2")
-
-
-HALF = "\ud800"  # of a surrogate pair: UTF-8 cannot hold it
 
 
 @contextmanager

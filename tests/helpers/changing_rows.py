@@ -75,7 +75,7 @@ class Source(NamedTuple):
         return pcor.Table(self.given, SCHEMA, memory=self.memory, pairs=pairs)
 
 
-def _relation(rows: pa.Table, folder: Path) -> Source:
+def relation_source(rows: pa.Table, folder: Path) -> Source:
     del folder
     connection = duckdb.connect()
 
@@ -157,7 +157,7 @@ def _parquet_scan(rows: pa.Table, folder: Path) -> Source:
     return Source(pl.scan_parquet(folder / "rows.parquet"), replace, made_once=True)
 
 
-def _spark(rows: pa.Table, folder: Path) -> Source:
+def spark_source(rows: pa.Table, folder: Path) -> Source:
     """Give a file of one name and one size, as Spark reads no other than it found at first."""
 
     def replace(rows: pa.Table) -> None:
@@ -172,7 +172,7 @@ def _spark(rows: pa.Table, folder: Path) -> Source:
 
 Maker = Callable[[pa.Table, Path], Source]
 MAKERS: dict[str, Maker] = {
-    "relation": _relation,
+    "relation": relation_source,
     "file": _file,
     "csv": _csv_file,
     "folder": _folder,

@@ -31,18 +31,15 @@ from tests.helpers.changing_rows import (
     SCHEMA,
     Median,
     Source,
-    _relation,
-    _spark,
     people,
+    relation_source,
+    spark_source,
     with_row,
 )
 from tests.helpers.engines import LOCAL, SERVERS, change
 
 # PySpark before 4.2 leaves its sockets to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
-
-# -- sources whose rows can be changed -------------------------------------------------------------
 
 
 @pytest.fixture(params=list(MAKERS))
@@ -100,7 +97,7 @@ def test_a_row_that_changes_after_the_table_was_made_is_refused_before_the_charg
 def test_spark_refuses_rows_that_change_before_the_charge(
     options: dict[str, Any], names: list[str], tmp_path: Path
 ) -> None:
-    source = _spark(people(), tmp_path)
+    source = spark_source(people(), tmp_path)
     for name, changed in ((name, CHANGES[name]) for name in names):
         source.replace(people())
         table = source.table()
@@ -156,7 +153,7 @@ def test_a_change_that_is_taken_back_is_noticed_all_the_same(maker: str, tmp_pat
 def test_a_ledger_charges_nothing_for_rows_that_changed(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "books.db")
     ledger.set_budget("people", 5)
-    source = _relation(people(), tmp_path)
+    source = relation_source(people(), tmp_path)
     table = source.table()
     ledger.release(table, RECORD, 1, dataset="people", **DP)
     source.replace(CHANGES["a row in the record's region"](people()))
@@ -168,7 +165,7 @@ def test_a_ledger_charges_nothing_for_rows_that_changed(tmp_path: Path) -> None:
 
 
 def test_a_batch_charges_nothing_for_rows_that_changed(tmp_path: Path) -> None:
-    source = _relation(people(), tmp_path)
+    source = relation_source(people(), tmp_path)
     for options in (DP, {"detector": pcor.LOF(k=3)}, {"detector": "grubbs"}):
         source.replace(people())
         table, budget = source.table(), pcor.Budget(3)
@@ -224,7 +221,7 @@ def test_what_the_users_own_code_says_of_the_rows_is_paid_for(tmp_path: Path) ->
             del values, value
             raise ValueError("a cell: 990.0")
 
-    for table in (_relation(people(), tmp_path).table(), pcor.Table(people(), SCHEMA)):
+    for table in (relation_source(people(), tmp_path).table(), pcor.Table(people(), SCHEMA)):
         budget = pcor.Budget(1)
         with pytest.raises(ParameterError, match=r"failed with a ValueError.*paid for") as caught:
             pcor.release(table, RECORD, 1, Failing(), budget=budget)

@@ -194,7 +194,7 @@ def test_a_full_disk_is_a_clear_503_and_loses_nothing(tmp_path: Path) -> None:
         assert place.service.ledger.verify().ok
 
 
-# -- readiness ------------------------------------------------------------------------------------
+# -- what goes away and comes back ----------------------------------------------------------------
 
 
 def test_a_database_that_is_gone_is_a_clear_503_and_comes_back(tmp_path: Path) -> None:
