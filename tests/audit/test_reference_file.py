@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,229 +15,19 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pyarrow import parquet
-from typer.testing import CliRunner
 
 import pcor
 from pcor.audit import reference_file
 from pcor.audit.reference_file import expected_seconds, read_entry, write_reference
-from pcor.cli import app
 from pcor.errors import ContextError, ParameterError, SourceError, TooLarge, WriteError
 from pcor.public.guarantee import OWNER_ONLY
-from pcor.search.every_context import EveryContext, count_contexts, number_of
+from pcor.search.every_context import EveryContext
+from tests.helpers.every_context import SMALL, large, one_by_one, people, table_of
 from tests.helpers.waiting import DEADLINE
 
-# -- every context is judged as the detector judges it --------------------------------------------
-
-
-def far_from_most(rising: NDArray[np.float64]) -> NDArray[np.bool_]:
-    return np.abs(rising - np.median(rising)) > 5
-
-
-DETECTORS: list[pcor.Detector] = [
-    *(pcor.LOF(k=k, threshold=1.2, min_population=k) for k in (1, 2, 3, 4, 5, 7, 10**9)),
-    pcor.LOF(k=8, threshold=0.9, min_population=12),
-    pcor.LOF(k=3, ties="all", min_population=4),
-    *(pcor.Grubbs(alpha=0.2, tail=t, min_population=3) for t in ("both", "upper", "lower")),
-    pcor.Histogram(rare=0.2, min_population=1),
-    pcor.Histogram(rare=0.123456789012, include_maximum=False, min_population=5),
-    pcor.Tail(share=0.2, min_population=3),
-    pcor.Neighbourhood(2.0, share=0.2, min_population=3),
-    pcor.RareBin([0, 5], share=0.3, min_population=3),
-    pcor.Estimator(far_from_most, min_population=2),
-]
-SHAPES = [(1,), (5,), (2, 3), (3, 3), (1, 2, 1, 2), (2, 3, 2)]
-
-# Piles of equal values, near ties, numbers of very different size, and plain ones.
-METRICS = (
-    st.integers(0, 3).map(float),
-    st.integers(0, 40).map(lambda i: i / 10),
-    st.sampled_from([0.0, 1e-9, 1.0, 1.0 + 1e-9, 7.0, 1e6, -1e12, 1e90]),
-    st.floats(-1e6, 1e6),
-)
-
-
-def table_of(shape: tuple[int, ...], rows: Sequence[tuple[int, ...]], metric: Any) -> pcor.Table:
-    attributes = {f"a{i}": list(range(size)) for i, size in enumerate(shape)}
-    columns = {f"a{i}": [row[i] for row in rows] for i in range(len(shape))}
-    schema = pcor.Schema(metric="pay", attributes=attributes)
-    return pcor.Table(pa.table(columns | {"pay": metric}), schema)
-
-
-@st.composite
-def tables(draw: st.DrawFn) -> pcor.Table:
-    shape = draw(st.sampled_from(SHAPES))
-    row = st.tuples(*(st.integers(0, size - 1) for size in shape))
-    rows = draw(st.lists(row, min_size=1, max_size=45))
-    metric = st.lists(draw(st.sampled_from(METRICS)), min_size=len(rows), max_size=len(rows))
-    return table_of(shape, rows, draw(metric))
-
-
-def judged(table: pcor.Table, detector: pcor.Detector) -> dict[int, tuple[int, list[Any]]]:
-    """Return population and sorted outliers by mask, from the library's pass over all contexts."""
-    every = EveryContext(table, detector)
-    found = every.judge(0, every.size)
-    keys = every.keys.take(pa.array(found.places)).to_pylist()
-    starts = [0, *found.ends.tolist()]
-    masks = [int.from_bytes(m.tobytes(), "little") for m in every.masks(0, every.size)]
-    return {
-        mask: (int(n), sorted(keys[starts[i] : starts[i + 1]]))
-        for i, (mask, n) in enumerate(zip(masks, found.populations, strict=True))
-    }
-
-
-def one_by_one(table: pcor.Table, detector: pcor.Detector) -> dict[int, tuple[int, list[Any]]]:
-    """Return the same, each context by itself."""
-    masks = [m for m in range(1 << table.schema.width) if is_context(table.schema, m)]
-    return {
-        mask: (
-            int(table.populations([mask])[0]),
-            in_order(pcor.outliers(table, pcor.Context.from_mask(table.schema, mask), detector)),
-        )
-        for mask in masks
-    }
-
-
-def in_order(keys: Sequence[int | str]) -> list[Any]:
-    """Sort ids of any kind."""
-    return sorted(keys, key=lambda key: (str(type(key)), key))
-
-
-def is_context(schema: pcor.Schema, mask: int) -> bool:
-    return all(mask & own for own in schema.attribute_masks)
-
-
-@pytest.mark.parametrize(
-    "detector", DETECTORS, ids=[f"{d.name} {i}" for i, d in enumerate(DETECTORS)]
-)
-@settings(max_examples=12)
-@given(table=tables())
-def test_every_context_has_the_outliers_that_asking_for_it_alone_gives(
-    detector: pcor.Detector, table: pcor.Table
-) -> None:
-    assert judged(table, detector) == one_by_one(table, detector)
-
-
-def large(metric: Callable[[random.Random], float], rows: int = 3000) -> pcor.Table:
-    numbers = random.Random(3)  # noqa: S311 (test data)
-    shape = (3, 2)
-    cells = [tuple(numbers.randrange(size) for size in shape) for _ in range(rows)]
-    return table_of(shape, cells, [metric(numbers) for _ in range(rows)])
-
-
-@pytest.mark.parametrize(
-    "metric",
-    [
-        lambda numbers: numbers.lognormvariate(10, 0.5),
-        lambda numbers: float(round(numbers.gauss(0, 300))),
-        lambda numbers: float(min(numbers.randrange(90), 60)),
-    ],
-    ids=["no ties", "some ties", "nearly all ties"],
-)
-@pytest.mark.parametrize(
-    "detector",
-    [pcor.LOF(), pcor.LOF(k=37, threshold=1.1), pcor.Grubbs(), pcor.Histogram()],
-    ids=str,
-)
-def test_populations_of_thousands_are_judged_alike(
-    detector: pcor.Detector, metric: Callable[[random.Random], float]
-) -> None:
-    table = large(metric)
-    assert judged(table, detector) == one_by_one(table, detector)
-
-
-def test_a_threshold_that_a_factor_equals_is_not_exceeded() -> None:
-    table = large(lambda numbers: float(round(numbers.gauss(0, 40))), 400)
-    values, counts = table.distribution((1 << 5) - 1)
-    factors = pcor.LOF(k=5).factors(values, counts)
-    some = sorted(factors[factors > 1.05].tolist())[::7]
-    assert len(some) > 5
-    for factor in some:
-        detector = pcor.LOF(k=5, threshold=factor)
-        assert judged(table, detector) == one_by_one(table, detector)
-
-
-def by_grubbs_kernel(
-    table: pcor.Table, critical: NDArray[np.float64]
-) -> tuple[list[float], list[bool]]:
-    """Return the outliers of all contexts by metric, and which contexts are unsure."""
-    from pcor._kernels.grubbs_all import grubbs_in_contexts
-
-    every = EveryContext(table, pcor.Grubbs())
-    counts = np.empty((2, every.size), dtype=np.int64)
-    columns = (every._codes, every._tops, every._values, critical)
-    places, unsure = grubbs_in_contexts(0, *columns, (0, 0.0, 3), *counts)
-    return every._values[places].tolist(), unsure.tolist()
-
-
-def test_where_grubbs_kernel_is_unsure_the_rule_decides() -> None:
-    # In the first context both extremes are equally far: which goes first is left to rounding.
-    rows = [(i % 2,) for i in range(60)]
-    table = table_of((2,), rows, [-50.0, 52.0, 50.0, -49.0, *[0.0, 1.0] * 28])
-    assert by_grubbs_kernel(table, np.full(61, 3.0))[1] == [True, False, False]
-    detector = pcor.Grubbs(min_population=3)
-    assert judged(table, detector) == one_by_one(table, detector)
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-def test_where_one_of_equal_extremes_is_removed_all_are_outliers(sign: int) -> None:
-    # Real critical values fall with the rows left; here the second removal is made impossible.
-    critical = np.full(31, 1e9)
-    critical[30] = 2.0
-    table = table_of((1,), [(0,)] * 30, [sign * x for x in [*range(28), 90.0, 90.0]])
-    assert by_grubbs_kernel(table, critical) == ([sign * 90.0, sign * 90.0], [False])
-
-
-def test_another_rule_under_a_known_class_is_asked_itself() -> None:
-    class Nobody(pcor.LOF):
-        def verdicts(self, values: Any, counts: Any) -> Any:
-            del counts
-            return np.zeros(len(values), dtype=bool)
-
-    table = large(lambda numbers: numbers.lognormvariate(10, 1), 300)
-    assert any(outliers for _, outliers in judged(table, pcor.LOF(k=5)).values())
-    assert not any(outliers for _, outliers in judged(table, Nobody(k=5)).values())
-
-
-# -- numbers and bits -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("single", [0, 59, 62, 63, 64, 130])
-def test_contexts_are_numbered_by_their_sets_the_first_attribute_fastest(single: int) -> None:
-    attributes = {f"s{i}": ["x"] for i in range(single)} | {"b": ["x", "y", "z"], "c": ["x", "y"]}
-    schema = pcor.Schema(metric="pay", attributes=attributes)
-    columns: dict[str, Any] = {name: ["x"] for name in attributes}
-    every = EveryContext(pcor.Table(pa.table(columns | {"pay": [1.0]}), schema), pcor.LOF())
-    assert every.size == count_contexts(schema) == 21
-    masks = [int.from_bytes(m.astype("<u8").tobytes(), "little") for m in every.masks(0, 21)]
-    always = (1 << single) - 1
-    sets = [(c, b) for c in range(1, 4) for b in range(1, 8)]
-    assert masks == [always | b << single | c << (single + 3) for c, b in sets]
-    numbers = [number_of(pcor.Context.from_mask(schema, mask)) for mask in masks]
-    assert numbers == list(range(21))
-    assert every.masks(5, 3).tolist() == every.masks(0, 21)[5:8].tolist()
-
-
 # -- the file -------------------------------------------------------------------------------------
-
-SMALL = pcor.LOF(k=3, min_population=8)
-
-
-def people(ids: list[Any] | None = None) -> pcor.Table:
-    """Sixty people in six cells, two of them far from the others."""
-    numbers = random.Random(5)  # noqa: S311 (test data)
-    jobs = [numbers.choice(["clerk", "cook", "pilot"]) for _ in range(60)]
-    cities = [numbers.choice(["Köln", "Rome"]) for _ in range(60)]
-    pay = [round(numbers.gauss(100, 9), 1) for _ in range(58)] + [900.0, 900.0]
-    columns: dict[str, Any] = {"job": jobs, "city": cities, "pay": pay}
-    attributes = {"job": ["clerk", "cook", "pilot"], "city": ["Köln", "Rome"]}
-    if ids is None:
-        return pcor.Table(pa.table(columns), pcor.Schema(metric="pay", attributes=attributes))
-    schema = pcor.Schema(metric="pay", attributes=attributes, id="who", name="people")
-    return pcor.Table(pa.table(columns | {"who": ids}), schema)
 
 
 @pytest.fixture
@@ -399,7 +188,7 @@ import os, signal, sys
 from pathlib import Path
 from pyarrow import parquet
 from pcor.audit import reference_file
-from tests.audit.test_reference_file import SMALL, people
+from tests.helpers.every_context import SMALL, people
 
 reference_file.BLOCK = 5
 when, path = sys.argv[1], Path(sys.argv[2])
@@ -559,62 +348,8 @@ def test_what_cannot_be_done_is_refused_before_anything_is_looked_at(
     assert list(tmp_path.iterdir()) == []
 
 
-# -- the command line -----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> list[str]:
-    table = people()
-    codes = table._rows.cells[table._rows.cell]
-    columns: dict[str, Any] = {
-        a.name: [a.values[code] for code in codes[:, i]]
-        for i, a in enumerate(table.schema.attributes)
-    }
-    parquet.write_table(pa.table(columns | {"pay": table._rows.metric}), tmp_path / "t.parquet")
-    (tmp_path / "t.toml").write_text(table.schema.to_toml(), encoding="utf-8")
-    return ["reference", str(tmp_path / "t.parquet"), "--schema", str(tmp_path / "t.toml")]
-
-
-DETECTOR = ["--detector", "lof:k=3,min_population=8"]
-
-
-def test_the_command_writes_the_file_and_says_that_it_is_private(
-    files: list[str], tmp_path: Path
-) -> None:
-    out = str(tmp_path / "ref.parquet")
-    ran = CliRunner().invoke(app, [*files, "--out", out, *DETECTOR])
-    assert ran.exit_code == 0
-    expected = write_reference(people(), SMALL, path=tmp_path / "own.parquet")
-    assert ran.stdout.splitlines() == [
-        OWNER_ONLY,
-        f"21 contexts with {expected.outliers} outliers in all",
-    ]
-    assert "21 contexts, about " in ran.stderr
-    assert (tmp_path / "own.parquet").read_bytes() == Path(out).read_bytes()
-
-
-def test_the_command_speaks_json(files: list[str], tmp_path: Path) -> None:
-    out = str(tmp_path / "ref.parquet")
-    ran = CliRunner().invoke(app, [*files, "--out", out, *DETECTOR, "--json"])
-    content = json.loads(ran.stdout)
-    assert list(content) == ["owner_only", "contexts", "outliers", "out"]
-    assert (content["contexts"], content["out"]) == (21, out)
-
-
-def test_the_command_refuses_with_a_sentence(files: list[str], tmp_path: Path) -> None:
-    out = str(tmp_path / "ref.parquet")
-    for words, sentence in (
-        (["--out", out, "--limit", "20"], "21 contexts, more than the limit of 20"),
-        (["--out", str(tmp_path / "ref.csv")], "must end in .parquet"),
-        (["--out", out, "--detector", "lov"], "did you mean 'lof'?"),
-    ):
-        ran = CliRunner().invoke(app, [*files, *words])
-        assert ran.exit_code == 2
-        assert sentence in ran.stderr
-    assert not Path(out).exists()
-
-
 # -- the authors' own file ------------------------------------------------------------------------
+
 
 # (context, record) where ways of breaking ties among neighbours give different verdicts.
 TIE_DEPENDENT = {

@@ -13,10 +13,8 @@ import pytest
 from sqlalchemy import text
 
 from pcor.ledger import Ledger
-from tests.cli.test_cli import GRUBBS, Files, Ran, files, pcor_
+from tests.helpers.command_line import GRUBBS, Files, Ran, pcor_
 from tests.helpers.postgres import postgres
-
-__all__ = ["files"]  # a fixture
 
 FREE = "charged before; free (from the books; the table is not compared: --version names a new one)"
 

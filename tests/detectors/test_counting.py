@@ -26,7 +26,8 @@ from pcor.detectors.counting import LARGEST_DENOMINATOR
 from pcor.errors import ParameterError
 from pcor.testing import check_detector
 from tests.helpers import naive
-from tests.kernels.test_kernels import (
+from tests.helpers.brute_force import MetricOf, compare_with_brute_force, mirrored, with_ties
+from tests.helpers.kernel_cases import (
     SPACES,
     Case,
     cases,
@@ -36,7 +37,6 @@ from tests.kernels.test_kernels import (
     sometimes,
     split,
 )
-from tests.search.test_coe import MetricOf, compare_with_brute_force, mirrored, with_ties
 
 
 class Rule(NamedTuple):
@@ -429,3 +429,29 @@ def test_a_counting_detector_without_a_region_says_so() -> None:
         pcor.CountDetector().in_region(np.zeros(1), 0.0)
     with pytest.raises(NotImplementedError, match=r"must define region_totals\(\)"):
         pcor.CountDetector().flags([0.0] * 21)
+
+
+@given(
+    st.floats(-1e9, 1e9) | st.sampled_from([0.0, -1.0, 1e16]),
+    st.floats(0, 1e9) | st.sampled_from([1.0, 0.1]),
+)
+def test_the_ends_of_a_neighbourhood_are_the_last_numbers_in_it(
+    value: float, radius: float
+) -> None:
+    rule = pcor.Neighbourhood(radius)
+    low, high = rule.region_ends(value) or (0, 0)
+    inside = rule.in_region(np.array([low, high]), value)
+    outside = rule.in_region(
+        np.array([np.nextafter(low, -np.inf), np.nextafter(high, np.inf)]), value
+    )
+    assert inside.all()
+    assert not outside.any()
+
+
+@given(st.lists(st.integers(-5, 5), min_size=1, max_size=4, unique=True), st.floats(-8, 8))
+def test_the_ends_of_a_bin_are_the_last_numbers_in_it(edges: list[int], value: float) -> None:
+    rule = pcor.RareBin(sorted(edges))
+    low, high = rule.region_ends(value) or (0, 0)
+    around = np.array([np.nextafter(low, -np.inf), low, value, high, np.nextafter(high, np.inf)])
+    expected = [np.isinf(low), True, True, True, np.isinf(high)]
+    assert rule.in_region(around, value).tolist() == expected

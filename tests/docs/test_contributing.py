@@ -22,7 +22,8 @@ import pytest
 import pcor
 from pcor.detectors import registry
 from pcor.errors import ParameterError
-from tests.helpers.doc_pages import Block, Command, PageError, Reader, Shell, blocks
+from tests.helpers.doc_blocks import Block, Command, PageError, blocks
+from tests.helpers.doc_pages import Reader, Shell
 
 ROOT = Path(__file__).parents[2]
 RECIPES = ROOT / "docs" / "contributing"

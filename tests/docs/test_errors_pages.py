@@ -27,7 +27,7 @@ from pcor.service.core import sources as service_sources
 from pcor.service.core.limits import Rates
 from pcor.service.core.problems import of_error
 from pcor.service.page import routes_exposure
-from tests.helpers.doc_pages import agrees, blocks, commands
+from tests.helpers.doc_blocks import agrees, blocks, commands
 from tests.helpers.page_person import Person
 from tests.helpers.service_world import ANALYST, OUTLIER, SOURCE, World, world
 from tests.helpers.waiting import DEADLINE

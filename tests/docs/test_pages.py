@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.doc_pages import PageError, blocks, run_page
+from tests.helpers.doc_blocks import PageError, blocks
+from tests.helpers.doc_pages import run_page
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

@@ -7,7 +7,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -24,33 +24,12 @@ from pcor.errors import BudgetExceeded, LedgerError, ParameterError
 from pcor.ledger import Ledger, Request, refusals, tables, trust
 from pcor.ledger.entries import Entry, read_entry
 from pcor.releasing.request import canonical
-from tests.cli.test_cli import pcor_
+from tests.helpers.books import HALF, before_the_rule, flip
+from tests.helpers.command_line import pcor_
 from tests.helpers.ledger_clients import DATASET, EACH, OUTLIER, SETTINGS, table
 from tests.helpers.postgres import postgres
-from tests.ledger.test_ledger import flip
-
-HALF = "\ud800"  # of a surrogate pair: UTF-8 cannot hold it
-
-
-@pytest.fixture
-def ledger(url: str) -> Iterator[Ledger]:
-    opened = Ledger(url)
-    opened.set_budget(DATASET, 1)
-    yield opened
-    opened.close()
-
 
 # -- text that cannot be sent ---------------------------------------------------------------------
-
-
-@contextmanager
-def before_the_rule() -> Iterator[None]:
-    """Let through what was let through before text had to be printable."""
-    with (
-        patch("pcor.public.domain.is_printable", lambda _: True),
-        patch("pcor.releasing.request.is_printable", lambda _: True),
-    ):
-        yield
 
 
 @pytest.mark.parametrize("name", ["dataset", "analyst", "key", "version", "record"])
@@ -100,6 +79,7 @@ def test_books_of_before_that_hold_such_text_are_exported_and_verified(
 
 
 # -- damage ---------------------------------------------------------------------------------------
+
 
 Damage = Callable[[Connection], None]
 EVIDENCE = (tables.entries, tables.head, tables.accounts, tables.requests)
@@ -266,6 +246,7 @@ def test_books_too_long_to_be_read_at_once_are_checked_at_their_end(
 
 
 # -- a damaged index ------------------------------------------------------------------------------
+
 
 KEY = "the key of a request that was charged and answered"
 

@@ -45,11 +45,6 @@ def ledger(url: str) -> Iterator[Ledger]:
     opened.close()
 
 
-@pytest.fixture
-def trace(tmp_path: Path) -> Path:
-    return tmp_path / "trace"
-
-
 def count(ledger: Ledger, kind: str) -> Counter[str]:
     """Return how many entries of a kind each key has."""
     return Counter(entry.key for entry in ledger.entries() if entry.kind == kind)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import math
 import os
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,43 +24,20 @@ from pcor.audit.exact import exact_log_chances
 from pcor.audit.neighbours import removals
 from pcor.cli import app
 from pcor.cli.experiment import NAMES
-from pcor.errors import ParameterError, SourceError, UnknownName
+from pcor.errors import ParameterError, UnknownName
 from pcor.paper import comparing, measuring, ratio, tables
 from pcor.paper.catalogue import EXPERIMENTS
 from pcor.paper.conducting import SYNTHETIC, Request, conduct
-from pcor.paper.layout import grids
 from pcor.paper.locality import MODULUS, RandomAssignment
-from pcor.paper.prepare import prepare_homicide, prepare_salary
 from pcor.paper.published import SAMPLING
-from pcor.paper.running import Unit, merged, run
-from pcor.paper.storing import NOT_PRIVATE, UNITS, Store
+from pcor.paper.storing import NOT_PRIVATE
 from pcor.paper.subjects import has_more_than, subjects
 from pcor.paper.summary import mean_and_interval, time_histogram
 from pcor.paper.ways import Way, authors_detector
 from pcor.public.guarantee import OWNER_ONLY
 from pcor.releasing.run import draw
 from pcor.search.validity import Validity
-
-REDUCED = "synthetic_reduced"
-BFS = Way("breadth_first", "0.2", 20, "paper").key
-DIRECT = Way("direct", "0.2").key
-
-
-def pcor_(*words: object) -> tuple[int, str, str]:
-    done = CliRunner().invoke(app, ["experiment", *map(str, words)])
-    return done.exit_code, done.stdout, done.stderr
-
-
-@pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two repetitions of everything."""
-    monkeypatch.delenv(tables.FOLDER, raising=False)
-    monkeypatch.setattr(comparing, "QUICK", 2)
-
-
-def unit(number: int = 0, *parts: str, detector: str = "lof", seed: int = 0) -> Unit:
-    return Unit("releases", REDUCED, detector, number, seed, parts or (DIRECT, BFS))
-
+from tests.helpers.paper_units import BFS, DIRECT, REDUCED, pcor_, unit
 
 # -- what is measured -----------------------------------------------------------------------------
 
@@ -286,90 +261,6 @@ def test_within_is_the_union_of_the_papers_interval_and_three_hundredths() -> No
     assert [row.near(u) for u in (0.61, 0.62, 0.65, 0.68, 0.69)] == [False, True, True, True, False]
 
 
-# -- resuming -------------------------------------------------------------------------------------
-
-
-def test_a_rerun_does_only_what_is_missing(tmp_path: Path) -> None:
-    units = [unit(number, BFS) for number in range(3)]
-    assert run(units[:2], Store(tmp_path), workers=1) == 2
-    assert run(units, Store(tmp_path), workers=1) == 1
-    assert run(units, Store(tmp_path), workers=1) == 0
-
-
-def test_a_line_that_a_crash_cut_short_is_measured_again(tmp_path: Path) -> None:
-    units = [unit(number, BFS) for number in range(2)]
-    run(units, Store(tmp_path), workers=1)
-    stored = (tmp_path / UNITS).read_text()
-    (tmp_path / UNITS).write_text(stored[:-40])
-    assert run(units, Store(tmp_path), workers=1) == 1
-    again = Store(tmp_path)
-    assert [again.missing(one) for one in units] == [(), ()]
-
-
-@pytest.mark.usefixtures("few")
-def test_what_a_stopped_run_measured_can_be_summed_up(tmp_path: Path) -> None:
-    request = Request(("detectors",), (REDUCED,), quick=True, workers=1)
-    units = merged(EXPERIMENTS["detectors"].units([REDUCED], quick=True, seed=0))
-    run(units[:1], Store(tmp_path), workers=1)
-    found = conduct(replace(request, so_far=True), tmp_path)[0]
-    assert (found["run"]["units_from_earlier_runs"], found["run"]["units_missing"]) == (1, 3)
-    assert {row["repetitions"] for row in found["rows"]} == {0, 1}
-    assert {row["utility"] for row in found["rows"] if not row["repetitions"]} == {None}
-
-
-@pytest.mark.usefixtures("few")
-@pytest.mark.parametrize("name", sorted(EXPERIMENTS))
-def test_where_nothing_was_measured_there_is_a_summary_of_nothing(
-    name: str, tmp_path: Path
-) -> None:
-    request = Request((name,), (REDUCED,), quick=True, so_far=True)
-    found = conduct(request, tmp_path)[0]
-    assert found["run"]["units_from_earlier_runs"] == 0
-    text = (tmp_path / f"{name}.json").read_text()
-    assert json.loads(text)["rows"]
-    assert "NaN" not in text
-    assert all(grid.text() for grid in grids(found))
-
-
-def test_another_seed_or_another_table_is_other_work(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.keep(unit(0, BFS), {BFS: {}})
-    assert store.missing(unit(0, BFS)) == ()
-    assert store.missing(unit(0, BFS, seed=1)) == (BFS,)
-    assert store.missing(replace(unit(0, BFS), table="synthetic")) == (BFS,)
-    assert store.missing(unit(0, DIRECT, BFS)) == (DIRECT,)
-
-
-def test_experiments_with_common_repetitions_share_the_work() -> None:
-    both = [
-        part
-        for name in ("epsilon", "samples")
-        for part in EXPERIMENTS[name].units([REDUCED], quick=True, seed=0)
-    ]
-    together = merged(both)
-    assert len(together) == len(both) // 2
-    assert all(len(set(one.parts)) == len(one.parts) for one in together)
-
-
-def test_a_quick_run_is_the_beginning_of_a_full_one() -> None:
-    for experiment in EXPERIMENTS.values():
-        quick = experiment.units([REDUCED], quick=True, seed=0)
-        assert set(quick) < set(experiment.units([REDUCED], quick=False, seed=0))
-
-
-def test_two_processes_measure_what_one_does(tmp_path: Path) -> None:
-    units = [unit(number, BFS) for number in range(3)]
-    stores = [Store(tmp_path / name) for name in ("one", "two")]
-    for workers, store in enumerate(stores, start=1):
-        run(units, store, workers=workers)
-    one, two = ([_utilities(store.found(u)[BFS]) for u in units] for store in stores)
-    assert one == two
-
-
-def _utilities(groups: dict[str, Any]) -> dict[str, float]:
-    return {group: measured["utility"] for group, measured in groups.items()}
-
-
 # -- what is left behind --------------------------------------------------------------------------
 
 
@@ -481,122 +372,3 @@ def test_what_cannot_be_run_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyP
     code, out, err = pcor_("sampling", "--workers", 0)
     assert (code, out) == (2, "")
     assert "workers must be a whole number" in err
-
-
-# -- preparing ------------------------------------------------------------------------------------
-
-SALARY_2012 = """\
-Sector,Last Name,First Name,Salary Paid,Taxable Benefits,Employer,Job Title,Calendar Year
-Universities,A,A,"$150,000.50",$10.00,York University,Associate Professor,2012
-Universities,B,B,"$120,000.00",,University of Ottawa / Universit\u00e9 d'Ottawa,"Dean, Law",2012
-Universities,C,C,"$101,000.00",$10.00,Queen\u2019s University,Instructor,2012
-Hospitals,D,D,"$180,000.00",$10.00,The Ottawa Hospital,Director,2012
-Universities,E,E,"$130,000.00",$10.00,The University of Western Ontario,Vice-President,2012
-"""
-SALARY_2005 = """\
-Sector,Last Name,First Name,Salary,Benefits,Employer,Position,Year
-Universities,F,F,100000,1,Brock University,Professor,2005
-Universities,G,G,100500,1,Brock University,Dean / Professor,2006
-Universities,H,H,n/a,1,Brock University,Professor,2006
-"""
-HOMICIDE = """\
-Record ID,Agency Code,Agency Type,City,State,Year,Victim Age,Perpetrator Age,Weapon
-1,AK1,Municipal Police,Anchorage,Alaska,1980,14,15,Blunt Object
-2,CA1,Sheriff,Kern,California,1980,34,,Handgun
-3,CA2,Municipal Police,Los Angeles,California,1981,998,20,Knife
-4,TX1,Tribal Police,Dallas,Texas,1981,40,20,Knife
-5,TX2,State Police,Austin,Texas,1981,0,20,Rifle
-6,NY1,County Police,Troy,New York,1990,50,20,Poison
-"""
-
-
-def raw(folder: Path, name: str, text: str, encoding: str = "utf-8") -> Path:
-    path = folder / name
-    path.write_bytes(text.encode(encoding))
-    return path
-
-
-def test_salaries_are_filtered_and_grouped_as_described(tmp_path: Path) -> None:
-    files = [
-        raw(tmp_path, "2012.csv", SALARY_2012, "utf-8-sig"),
-        raw(tmp_path, "2005.csv", SALARY_2005),
-    ]
-    path = prepare_salary(files, tmp_path / "out")
-    assert sorted(map(tuple, (row.values() for row in parquet.read_table(path).to_pylist()))) == [
-        ("Associate Professor", "York University", 2012, 150000.5),
-        ("Dean", "University of Ottawa", 2012, 120000.0),
-        ("Executive", "University of Western Ontario", 2012, 130000.0),
-        ("Professor", "Brock University", 2006, 100500.0),
-    ]
-    schema = pcor.Schema.from_file(path.with_suffix(".toml"))
-    assert [len(a.values) for a in schema.attributes] == [9, 8, 8]
-    assert pcor.Table(path, schema).populations([(1 << schema.width) - 1]).tolist() == [4]
-
-
-def test_older_files_are_in_an_older_encoding(tmp_path: Path) -> None:
-    file = raw(tmp_path, "old.csv", SALARY_2012, "cp1252")
-    assert len(parquet.read_table(prepare_salary([file], tmp_path))) == 3
-
-
-def test_homicides_keep_known_ages_in_the_papers_domains(tmp_path: Path) -> None:
-    path = prepare_homicide(raw(tmp_path, "database.csv", HOMICIDE), tmp_path)
-    assert [tuple(row.values()) for row in parquet.read_table(path).to_pylist()] == [
-        ("Sheriff", "California", "Handgun", 34.0),
-        ("State Police", "Texas", "Rifle", 0.0),
-    ]
-    schema = pcor.Schema.from_file(path.with_suffix(".toml"))
-    assert [len(a.values) for a in schema.attributes] == [4, 6, 6]
-    pcor.Table(path, schema)
-
-
-def test_a_missing_column_is_named_with_the_nearest_there_is(tmp_path: Path) -> None:
-    file = raw(tmp_path, "new.csv", SALARY_2012.replace("Job Title", "Job Titel"))
-    with pytest.raises(SourceError, match=r"no column 'Job Title' or 'Position'.*'Job Titel'"):
-        prepare_salary([file], tmp_path)
-
-
-def test_files_without_a_row_of_the_domains_are_refused(tmp_path: Path) -> None:
-    file = raw(tmp_path, "none.csv", HOMICIDE.replace("California", "Ohio").replace("Texas", "X"))
-    with pytest.raises(SourceError, match="no row of the raw files is one of homicide_110k"):
-        prepare_homicide(file, tmp_path)
-
-
-def test_prepared_tables_are_found_by_the_experiments(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files = [raw(tmp_path, "a.csv", SALARY_2012), raw(tmp_path, "b.csv", SALARY_2005)]
-    homicide = raw(tmp_path, "database.csv", HOMICIDE)
-    code, said, err = pcor_(
-        "prepare", "--salary", *files, "--homicide", homicide, "--out", tmp_path / "data"
-    )
-    assert code == 0, err
-    assert "salary_51k.parquet" in said
-    monkeypatch.setenv(tables.FOLDER, str(tmp_path / "data"))
-    assert set(Request(("epsilon",)).chosen("epsilon")) == set(tables.LARGE)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("prepare",), "give --salary FILE"),
-        (("prepare", "--homicide", "nowhere.csv"), "cannot read 'nowhere.csv'"),
-        (("report", "--out", "nowhere"), "has no results; run 'pcor experiment all"),
-    ],
-)
-def test_files_that_are_not_there_are_named(words: tuple[str, ...], message: str) -> None:
-    code, out, err = pcor_(*words)
-    assert (code, out) == (2, "")
-    assert message in err
-
-
-@pytest.mark.skipif(not os.environ.get("PCOR_DATA"), reason="PCOR_DATA names no folder of tables")
-def test_on_the_authors_table_grubbs_at_a_tenth_gives_the_papers_utility() -> None:
-    way = Way("breadth_first", "0.1", 50, "paper")
-    found = [
-        measuring.measure(Unit("releases", "authors_salary_11k", "grubbs", n, 0, (way.key,)))
-        for n in range(40)
-    ]
-    mean = math.fsum(one[way.key]["many"]["utility"] for one in found) / len(found)
-    # The mean of 500 is 0.86 (the paper's too), one release has a standard deviation of 0.125:
-    # five standard errors of 40 are 0.1, so a false alarm comes once in a million seeds.
-    assert mean == pytest.approx(0.86, abs=0.1)

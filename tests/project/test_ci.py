@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-RUN = Path(__file__).parents[2] / ".ci" / "run"
+ROOT = Path(__file__).parents[2]
+RUN = ROOT / ".ci" / "run"
 
 # Stands for make: notes what it was asked, as whom, in what environment; and says what tests say.
 MAKE = """#!/bin/sh
@@ -87,3 +89,10 @@ def test_a_skipped_test_is_a_failure(folder: Path) -> None:
     assert code == 1
     assert [line for line in told if line.startswith("ASKED")][-1] == "ASKED test"
     assert told.count("ASKED demo") == 1  # nothing was begun with an ordinary user
+
+
+@pytest.mark.parametrize("path", [RUN, ROOT / "Makefile"], ids=lambda path: path.name)
+def test_the_tests_that_are_asked_for_by_name_exist(path: Path) -> None:
+    named = re.findall(r"\btests/[\w/.]+", path.read_text(encoding="utf-8"))
+    assert named != []
+    assert [name for name in named if not (ROOT / name).exists()] == []

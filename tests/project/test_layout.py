@@ -14,6 +14,7 @@ import pcor
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "pcor"
+TESTS = ROOT / "tests"
 
 # From public knowledge through private rows to the doors for people. A folder (or a module beside
 # the folders) imports only from its own line or from lines above it; within a line, Python itself
@@ -152,3 +153,71 @@ def test_no_weights_or_generators_of_floating_point_in_what_releases(folder: str
             continue
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"np\.exp|math\.exp|np\.random|random\.random|import random", text)
+
+
+# -- tests mirror the source ----------------------------------------------------------------------
+
+# Longer than this, a test file has a second subject.
+LONGEST = 550
+
+# What is tested besides the package, and what tests share.
+BESIDE_THE_SOURCE = {"docs", "project", "helpers"}
+
+# A text that is a program: it imports something of the tests.
+PROGRAM = re.compile(r"^(from|import) tests\.", re.MULTILINE)
+
+
+def place_of_tests(folder: Path) -> Path:
+    """Return where the tests of a folder are: under its own name, but kernels for _kernels."""
+    parts = folder.relative_to(SOURCE).parts
+    return TESTS.joinpath(*("kernels" if part == "_kernels" else part for part in parts))
+
+
+def mirrored() -> set[Path]:
+    """Return the folders with modules; what only Alembic runs is tested with its database."""
+    folders = {path.parent for path in SOURCE.rglob("*.py") if path.name != "__init__.py"}
+    return {folder for folder in folders if "migrations" not in folder.parts} - {SOURCE}
+
+
+def imported_tests(code: str) -> Iterator[str]:
+    """Yield the test files that a file imports, itself or in a program that it starts."""
+    for node in ast.walk(ast.parse(code)):
+        names = []
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.Constant) and PROGRAM.search(str(node.value)):
+            yield from imported_tests(str(node.value))
+        for name in names:
+            if name.startswith("tests.") and any(
+                part.startswith("test_") for part in name.split(".")
+            ):
+                yield name
+
+
+def test_every_folder_has_its_tests_in_a_folder_of_the_same_name() -> None:
+    missing = [f for f in mirrored() if not any(place_of_tests(f).glob("test_*.py"))]
+    assert missing == []
+
+
+def test_every_folder_of_tests_is_that_of_a_folder_or_of_something_beside_the_source() -> None:
+    folders = {path.parent for path in TESTS.rglob("*.py")} - {TESTS}
+    expected = {place_of_tests(folder) for folder in mirrored()}
+    expected |= {TESTS / name for name in BESIDE_THE_SOURCE}
+    assert folders == expected
+
+
+@pytest.mark.parametrize("path", sorted(TESTS.rglob("*.py")), ids=lambda path: str(path)[-40:])
+def test_a_test_file_is_short_and_imports_no_other(path: Path) -> None:
+    code = path.read_text(encoding="utf-8")
+    assert code.count("\n") <= LONGEST
+    assert list(imported_tests(code)) == []
+
+
+@pytest.mark.parametrize(
+    "form", ["import {0}", "from {0} import f", 'PROGRAM = "from {0} import f"']
+)
+def test_an_import_of_a_test_file_is_seen_wherever_it_is_written(form: str) -> None:
+    assert len(list(imported_tests(form.format("tests.search.test_coe")))) == 1
+    assert list(imported_tests(form.format("tests.helpers.naive"))) == []

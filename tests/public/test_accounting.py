@@ -18,7 +18,7 @@ import pcor
 from pcor.errors import Amount, BudgetExceeded, ParameterError, UnknownName, plain
 from pcor.public.accounting import bill, exact
 from tests.helpers.neighbours import SCHEMA, every_search
-from tests.releasing.test_privacy import OnlyWithoutB
+from tests.helpers.small_tables import OnlyWithoutB
 
 
 @pytest.mark.parametrize("search", every_search(samples=50), ids=lambda s: s.name)

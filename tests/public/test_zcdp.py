@@ -19,7 +19,7 @@ from pcor.public.accounting import bill
 from pcor.public.zcdp import range_for, rho_for
 from pcor.releasing.plan import plan
 from tests.helpers.neighbours import DETECTORS, SCHEMA, Row, Small, f_neighbours
-from tests.releasing.test_privacy import STEEP, lowest, tables
+from tests.helpers.small_tables import STEEP, lowest, tables
 
 DELTAS = [Fraction(1, 10**3), Fraction(1, 10**6), Fraction(1, 10**12)]
 

@@ -30,7 +30,7 @@ from pcor.errors import (
 from pcor.mechanism.selection import SystemChooser
 from pcor.releasing.certificate import JSON_SCHEMA
 from tests.helpers.neighbours import DETECTORS, SCHEMA, small
-from tests.releasing.test_privacy import LARGE, NEARLY_EQUAL
+from tests.helpers.small_tables import LARGE, NEARLY_EQUAL
 
 GRUBBS = pcor.Grubbs(min_population=3)
 VALIDATOR = jsonschema.Draft202012Validator(json.loads(JSON_SCHEMA.read_text(encoding="utf-8")))

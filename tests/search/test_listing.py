@@ -23,22 +23,8 @@ from pcor.errors import RecordError, TooLarge, WriteError
 from pcor.search import listing
 from pcor.search.coe import BLOCK_BITS, MatchingContexts, joined, matching_parts
 from pcor.search.listing import Tally, write_contexts
+from tests.helpers.far_row import one_far_row
 from tests.helpers.waiting import DEADLINE
-
-
-def one_far_row(single: int, many: int, valid_in: str = "everywhere") -> pcor.Table:
-    """Row 0 far from thirty others, with ``many`` values to choose from after ``single``.
-
-    The record's own values are the first ones. "somewhere": with the value v2 it is one of a crowd.
-    """
-    attributes = {f"s{i}": ["x"] for i in range(single)}
-    attributes["many"] = [f"v{i}" for i in range(many)]
-    rows = [(pay, "v0") for pay in [10_000, *range(30)]]
-    if valid_in == "somewhere":
-        rows += [(3, "v1"), *((10_000 + i, "v2") for i in range(30))]
-    columns: dict[str, Any] = {f"s{i}": ["x"] * len(rows) for i in range(single)}
-    columns["pay"], columns["many"] = [list(column) for column in zip(*rows, strict=True)]
-    return pcor.Table(pa.table(columns), pcor.Schema(metric="pay", attributes=attributes))
 
 
 def loaded(path: Path) -> tuple[pa.Table, Any, Any]:
@@ -244,12 +230,13 @@ def test_what_cannot_be_done_is_refused_before_anything_is_looked_at(tmp_path: P
 
 # -- memory ---------------------------------------------------------------------------------------
 
+
 # The peak of the whole process, pyarrow's memory included, before and after a COE of 2^21 contexts.
 GROWTH = """
 import resource, sys
 from pathlib import Path
 from pcor.search.listing import write_contexts
-from tests.search.test_listing import one_far_row
+from tests.helpers.far_row import one_far_row
 
 def peak(many):
     write_contexts(one_far_row(0, many), 0, "grubbs", path=Path(sys.argv[1]))

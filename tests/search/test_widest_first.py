@@ -28,7 +28,7 @@ from pcor.search.guess import Guess
 from pcor.search.validity import Validity
 from pcor.search.widest_first import usual_tries
 from tests.helpers.neighbours import DETECTORS, SCHEMA, Row, f_neighbours, worst_ratio
-from tests.releasing.test_privacy import NEARLY_EQUAL, ROUNDING, halve_the_noise, lowest, tables
+from tests.helpers.small_tables import NEARLY_EQUAL, ROUNDING, halve_the_noise, lowest, tables
 
 Rule = Callable[[Rows], Rows]
 

@@ -8,32 +8,25 @@ from __future__ import annotations
 
 import os
 import random
-import resource
-import sqlite3
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from anyio import to_thread
 from sqlalchemy import event, text
-from sqlalchemy.exc import OperationalError
 
 import pcor
 from pcor.audit import exact_distribution
 from pcor.client import ServiceError
 from pcor.errors import BudgetExceeded, LedgerError, SourceError
 from pcor.ledger import Ledger
-from pcor.ledger.database import PATIENCE
 from pcor.releasing.run import release
 from pcor.service.core.service import Service
-from pcor.service.core.settings import Settings
 from pcor.service.core.sources import SourceChanged
 from tests.helpers.ledger_clients import lines
 from tests.helpers.postgres import postgres
@@ -46,7 +39,6 @@ from tests.helpers.service_world import (
     World,
     columns,
     registration,
-    statements,
     world,
 )
 from tests.helpers.service_zygote import STEPS, Services
@@ -202,233 +194,7 @@ def test_a_full_disk_is_a_clear_503_and_loses_nothing(tmp_path: Path) -> None:
         assert place.service.ledger.verify().ok
 
 
-# -- a database that others write to --------------------------------------------------------------
-
-
-@contextmanager
-def held(folder: Path) -> Iterator[None]:
-    """Hold the lock of the books, as another program may."""
-    other = sqlite3.connect(folder / "books.db", isolation_level=None)
-    try:
-        other.execute("BEGIN IMMEDIATE")
-        yield
-    finally:
-        other.close()
-
-
-def test_so_many_writers_wait_and_the_next_is_refused_at_once_while_readers_go_on(
-    tmp_path: Path,
-) -> None:
-    url = str(tmp_path / "books.db")
-    with (
-        world(url, tmp_path, sweep=1000, writers=3, lock_patience=DEADLINE) as place,
-        ThreadPoolExecutor(3) as pool,
-    ):
-        done = place.wait(place.ask(call="before").json()["id"])
-        new = place.ask(draw=6).json()["id"]  # its moment has come, and nobody has looked yet
-        until(lambda: place.moment(new) is not None)
-        place.clock.ahead += 60
-        writers = place.service.writers
-        with held(tmp_path):
-            waiting = [pool.submit(place.ask, draw=draw) for draw in (2, 3, 4)]
-            until(lambda: writers.inside == 3)
-            refused = place.ask(draw=5)
-            stored = place.send(ANALYST, "GET", f"/v1/releases/{done['id']}")
-            repeated = place.ask(call="before")
-            first_look = place.send(ANALYST, "GET", f"/v1/releases/{new}")
-            assert not any(one.done() for one in waiting)
-        assert (refused.status_code, refused.json()["kind"]) == (503, "busy")
-        assert refused.headers["retry-after"] == "1"
-        assert stored.json() == repeated.json() == done
-        assert first_look.json()["state"] == "done"
-        assert [one.result(DEADLINE).status_code for one in waiting] == [202] * 3
-        until(lambda: writers.inside == 0)
-        assert place.ask(draw=5).status_code == 202
-
-
-def test_the_process_says_that_it_is_alive_though_every_thread_waits(tmp_path: Path) -> None:
-    url = str(tmp_path / "books.db")
-    with (
-        world(url, tmp_path, sweep=1000, lock_patience=DEADLINE) as place,
-        ThreadPoolExecutor(2) as pool,
-    ):
-        assert place.api.portal is not None
-        place.api.portal.call(_have_threads, 2)
-        body = {"role": "analyst", "name": "new", "days": 1}
-        with held(tmp_path):
-            waiting = [
-                pool.submit(place.send, "owner", "POST", "/v1/keys", json=body) for _ in range(2)
-            ]
-            until(lambda: place.service.writers.inside == 2)
-            assert place.api.get("/v1/health").json() == {"status": "ok"}
-            assert not any(one.done() for one in waiting)
-        assert [one.result(DEADLINE).status_code for one in waiting] == [201] * 2
-
-
-async def _have_threads(number: int) -> None:
-    to_thread.current_default_thread_limiter().total_tokens = number
-
-
-def test_who_has_waited_for_the_database_for_seconds_is_told_to_come_again(tmp_path: Path) -> None:
-    assert Settings("books.db", tmp_path).lock_patience <= 5
-    with world(str(tmp_path / "books.db"), tmp_path, sweep=1000, lock_patience=0.01) as place:
-        with held(tmp_path):
-            refused = place.ask()
-        assert (refused.status_code, refused.json()["kind"]) == (503, "ledger")
-        assert "busy" in refused.json()["detail"]
-        assert refused.headers["retry-after"]
-        assert place.ask().status_code == 202
-
-
-def test_what_the_service_does_by_itself_is_not_refused_for_those_who_ask(tmp_path: Path) -> None:
-    with world(str(tmp_path / "books.db"), tmp_path, writers=1) as place:
-        with place.service.writers.admitted():
-            assert place.ask().status_code == 503
-            with place.service.ledger.database.writing() as connection:
-                connection.execute(text("UPDATE pcor_head SET entries = entries"))
-        assert place.wait(place.ask().json()["id"])["release"] is not None
-
-
-def test_what_the_service_does_by_itself_waits_longer_than_a_request(tmp_path: Path) -> None:
-    with world(str(tmp_path / "books.db"), tmp_path, sweep=1000, lock_patience=7) as place:
-        own = place.service.drawer._drawers
-        waits: dict[bool, set[str]] = {True: set(), False: set()}
-
-        def keep(_: Any, __: Any, statement: str, *___: Any) -> None:
-            if statement.startswith("PRAGMA busy_timeout"):
-                waits[threading.current_thread() in own].add(statement)
-
-        event.listen(place.service.ledger.database.engine, "before_cursor_execute", keep)
-        name = place.ask().json()["id"]
-        until(lambda: place.moment(name) is not None)
-    assert waits[False] == {"PRAGMA busy_timeout = 7000"}
-    assert waits[True] == {f"PRAGMA busy_timeout = {PATIENCE * 1000}"}
-
-
-@pytest.mark.parametrize("writers", [0, 25])
-def test_threads_are_left_for_those_who_read(writers: int, tmp_path: Path) -> None:
-    with pytest.raises(pcor.PcorError, match="writers must be at"):
-        Settings("books.db", tmp_path, writers=writers)
-
-
-# -- readiness ------------------------------------------------------------------------------------
-
-
-@contextmanager
-def nothing_written(place: World) -> Iterator[None]:
-    """Let every new connection be one that only reads, as to a read-only file."""
-
-    def only_read(connection: Any, _: Any) -> None:
-        connection.execute("PRAGMA query_only = ON")
-
-    engine = place.service.ledger.database.engine
-    event.listen(engine, "connect", only_read)
-    try:
-        yield
-    finally:
-        event.remove(engine, "connect", only_read)
-
-
-@contextmanager
-def largest_file(size: int) -> Iterator[None]:
-    """Let no file of this process grow beyond a size, as `ulimit -f` does."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-def short_files(_: World) -> AbstractContextManager[None]:
-    """Let files be no larger than a kilobyte."""
-    return largest_file(1024)
-
-
-@contextmanager
-def full_disk(place: World) -> Iterator[None]:
-    """Let every write of a page fail as on a full disk."""
-
-    def full(*_: Any) -> None:
-        raise OperationalError("", {}, sqlite3.OperationalError("database or disk is full"))
-
-    engine = place.service.ledger.database.engine
-    event.listen(engine, "commit", full)
-    try:
-        yield
-    finally:
-        event.remove(engine, "commit", full)
-
-
-@contextmanager
-def nearly_full_disk(_: World) -> Iterator[None]:
-    """Let there be less room than some charges take."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("pcor.ledger.database.ROOM", 1 << 80)
-        yield
-
-
-def files_at_their_limit(place: World) -> AbstractContextManager[None]:
-    """Let the database be nearly as large as files may be; a small write is still possible."""
-    size = (place.service.settings.data.parent / "books.db").stat().st_size
-    return largest_file(size + 100_000)
-
-
-@pytest.mark.parametrize(
-    ("failing", "said"),
-    [
-        (nothing_written, "read-only"),
-        (nearly_full_disk, "disk is full"),
-        (files_at_their_limit, "bytes at most (ulimit -f)"),
-        (short_files, "files of this process may have 1,024 bytes at most (ulimit -f)"),
-        (full_disk, "disk is full"),
-    ],
-)
-def test_a_service_that_cannot_write_is_not_ready_and_says_why(
-    failing: Any, said: str, tmp_path: Path
-) -> None:
-    with world(str(tmp_path / "books.db"), tmp_path, sweep=1000) as place:
-        until(lambda: place.service.checks.newest.at)  # and nobody else is at the database
-        before = place.service.ledger.head()
-        assert place.api.get("/v1/readiness").status_code == 200
-        with failing(place):
-            refused = place.api.get("/v1/readiness")
-            assert place.api.get("/v1/health").status_code == 200
-        assert (refused.status_code, refused.json()["kind"]) == (503, "ledger")
-        assert said in refused.json()["detail"]
-        assert refused.headers["retry-after"]
-        assert place.api.get("/v1/readiness").status_code == 200
-        assert place.service.ledger.head() == before
-
-
-def test_however_often_readiness_is_asked_the_database_is_written_to_once(tmp_path: Path) -> None:
-    with world(str(tmp_path / "books.db"), tmp_path, sweep=1000, readiness=1000) as place:
-        with statements(place.service) as said, ThreadPoolExecutor(8) as pool:
-            answers = list(pool.map(lambda _: place.api.get("/v1/readiness"), range(20)))
-        assert {one.status_code for one in answers} == {200}
-        assert sum(one.startswith("UPDATE pcor_service_event_head") for one in said) == 1
-
-
-def test_readiness_takes_no_place_of_those_who_ask_and_needs_none(tmp_path: Path) -> None:
-    url = str(tmp_path / "books.db")
-    with (
-        world(url, tmp_path, sweep=1000, writers=1) as place,
-        place.service.writers.admitted(),
-    ):
-        assert place.ask().status_code == 503
-        assert place.api.get("/v1/readiness").json() == {"status": "ready"}
-
-
-def test_a_database_that_others_write_to_for_long_is_not_ready(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pcor.service.core.readiness.PATIENCE", 0.01)
-    with world(str(tmp_path / "books.db"), tmp_path, sweep=1000) as place:
-        with place.service.ledger.database.writing() as connection:
-            connection.execute(text("UPDATE pcor_head SET entries = entries"))
-            refused = place.api.get("/v1/readiness")
-        assert refused.status_code == 503
-        assert "busy" in refused.json()["detail"]
+# -- what goes away and comes back ----------------------------------------------------------------
 
 
 def test_a_database_that_is_gone_is_a_clear_503_and_comes_back(tmp_path: Path) -> None:

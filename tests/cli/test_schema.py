@@ -1,0 +1,146 @@
+"""`pcor schema`: drafted, reviewed, checked against the rows."""
+
+from __future__ import annotations
+
+import re
+
+from pcor.cli.output import OWNER_ONLY
+from tests.helpers.command_line import (
+    GRUBBS,
+    JOBS,
+    LARGE,
+    OUTLIER,
+    SCHEMA,
+    Files,
+    changed,
+    pcor_,
+    people,
+)
+
+
+def test_init_drafts_a_schema_that_check_accepts_once_reviewed(files: Files) -> None:
+    out = files.folder / "draft.toml"
+    asked = ("--metric", "pay", "--attributes", "job, city,age", "--id", "key", "--out", out)
+    ran = pcor_("schema", "init", files.table, *asked)
+    assert ran.code == 0
+    marks = out.read_text(encoding="utf-8").count("# REVIEW:")
+    assert f"{marks} lines are marked REVIEW" in ran.out
+    check = pcor_("schema", "check", files.table, "--schema", out)
+    assert check.code == 0
+    assert check.out.startswith(f"{OWNER_ONLY}\nthe table fits the schema\n")
+    assert "contexts can contain a record" in check.out
+    assert "contexts can contain a record" in ran.out
+    assert f"{marks} lines of the schema are still marked REVIEW" in check.err
+    request = ("--schema", out, "--record", OUTLIER, "--epsilon", 1, "--detector", GRUBBS)
+    draft = pcor_("release", files.table, *request)
+    assert (draft.code, draft.out) == (2, "")
+    assert "lines marked REVIEW were read off the data" in draft.err
+    assert "a release would refuse it" in pcor_("plan", files.table, *request).err
+    out.write_text(re.sub(r" *# REVIEW:.*", "", out.read_text(encoding="utf-8")), encoding="utf-8")
+    assert pcor_("release", files.table, *request).code == 0
+
+
+def test_init_and_check_say_what_it_means_to_have_no_id(files: Files) -> None:
+    drafted = files.folder / "numbered.toml"
+    asked = (files.table, "--metric", "pay", "--attributes", "job,city", "--out", drafted)
+    ran = pcor_("schema", "init", *asked)
+    assert "nothing is promised to whoever stands before it" in ran.err
+    assert "# no id column: a record is its row number" in drafted.read_text(encoding="utf-8")
+    assert "no id column" in pcor_("schema", "check", files.table, "--schema", drafted).err
+    assert "no id column" not in pcor_("schema", "init", *asked, "--id", "key", "--force").err
+    declared = drafted.read_text(encoding="utf-8").replace('id = "key"', 'positions = "public"')
+    drafted.write_text(declared, encoding="utf-8")
+    assert "no id column" not in pcor_("schema", "check", files.table, "--schema", drafted).err
+
+
+def test_a_schema_says_what_its_size_rules_out_before_anybody_is_refused(files: Files) -> None:
+    large = files.folder / "large.toml"
+    large.write_text(SCHEMA.replace(JOBS, LARGE), encoding="utf-8")
+    ran = pcor_("schema", "check", files.table, "--schema", large)
+    assert "2,147,483,648 contexts can contain a record" in ran.out
+    asked = ("--schema", large, "--record", OUTLIER, "--epsilon", 1, "--detector", "tail")
+    told = pcor_("plan", files.table, *asked)
+    for text in (ran.out, told.out):
+        assert "--guarantee dp, --search direct, pcor tradeoff, pcor audit" in text
+        assert "need a larger --limit" in text
+    noted = pcor_("plan", files.table, *asked, "--json").json["note"]
+    assert noted in told.out
+
+
+def test_the_command_line_gives_dp_the_limit_that_its_refusal_names(files: Files) -> None:
+    large = files.folder / "large.toml"
+    large.write_text(SCHEMA.replace(JOBS, LARGE), encoding="utf-8")
+    asked = ("--schema", large, "--record", OUTLIER, "--epsilon", 1, "--detector", "tail")
+    refused = pcor_("plan", files.table, *asked, "--guarantee", "dp")
+    assert refused.code == 2
+    assert "raise --limit" in refused.err
+    assert "limit=" not in refused.err
+    told = pcor_("plan", files.table, *asked, "--guarantee", "dp", "--limit", 1 << 31)
+    assert told.code == 0
+
+
+def test_init_as_json(files: Files) -> None:
+    out = files.folder / "draft.toml"
+    asked = ("--metric", "pay", "--attributes", "job", "--out", out, "--json")
+    assert pcor_("schema", "init", files.table, *asked).json == {
+        "schema": str(out),
+        "to_review": 3,
+        "possible_contexts": 4,
+    }
+
+
+def test_init_shows_the_owner_which_cells_of_the_metric_are_not_numbers(files: Files) -> None:
+    """There is no schema yet for ``pcor schema check`` to show them by."""
+    pay = ["n/a" if i in (3, 5) else "?" if i == 9 else str(i) for i in range(120)]
+    asked = ("--metric", "pay", "--attributes", "job", "--out", files.folder / "draft.toml")
+    ran = pcor_("schema", "init", files.rewritten(pay=pay), *asked)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"; {OWNER_ONLY} 3 not numbers, first 'n/a' in row 3, '?' in row 9 (" in ran.err
+    assert 'correct them, or empty them and set missing = "drop"' in ran.err
+    assert "schema check" not in ran.err
+    assert not (files.folder / "draft.toml").exists()
+
+
+def test_init_replaces_a_file_only_when_told_to(files: Files) -> None:
+    asked = ("--metric", "pay", "--attributes", "job", "--out", files.schema)
+    refused = pcor_("schema", "init", files.table, *asked)
+    assert refused.code == 2
+    assert "--force" in refused.err
+    assert files.schema.read_text(encoding="utf-8") == SCHEMA
+    assert pcor_("schema", "init", files.table, *asked, "--force").code == 0
+    assert files.schema.read_text(encoding="utf-8") != SCHEMA
+
+
+def test_check_shows_the_owner_what_does_not_fit(files: Files) -> None:
+    table = files.rewritten(job=["astronaut"] * 3 + people()["job"][3:])
+    ran = pcor_("schema", "check", table, "--schema", files.schema)
+    assert ran.code == 2
+    assert ran.out.splitlines() == [
+        OWNER_ONLY,
+        "- column 'job': outside the declared domain in 3 rows, for example 'astronaut' (3); "
+        "declare what could occur, or other = ... counts them as one value, "
+        'outside = "drop" leaves such rows out',
+        "the table does not fit the schema",
+        "7 values of 3 attributes: 16 contexts can contain a record (4 values may come or go).",
+    ]
+
+
+def test_check_as_json(files: Files) -> None:
+    table = changed("pay", 0, "lots")(files)
+    ran = pcor_("schema", "check", table, "--schema", files.schema, "--json")
+    assert ran.code == 2
+    assert ran.json == {
+        "owner_only": OWNER_ONLY,
+        "fits": False,
+        "to_review": 0,
+        "misfits": [
+            {
+                "column": "pay",
+                "problem": "not a number",
+                "rows": 1,
+                "examples": ["'lots' (1)"],
+                "remedy": 'correct them, or empty them and set missing = "drop" under [metric]',
+            }
+        ],
+        "possible_contexts": 16,
+    }

@@ -1,0 +1,97 @@
+"""Where a ledger may be, and what makes its tables."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Text, inspect, text
+
+from pcor.errors import LedgerError, ParameterError
+from pcor.ledger import Ledger, tables
+from tests.helpers.ledger_clients import DATASET
+from tests.helpers.postgres import postgres
+
+
+def test_a_new_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "books.db")
+    ledger.set_budget(DATASET, 1)
+    with ledger.database.writing():
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert set(modes.values()) == {0o600}
+    assert len(modes) == 3  # SQLite's own side files are as private
+
+
+def test_sqlite_keeps_what_was_committed_through_a_power_cut(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "books.db").database.writing() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
+
+
+@pytest.mark.parametrize("level", ["serializable", "repeatable read"])
+def test_a_writer_sees_what_was_written_while_it_waited_whatever_the_server_says(
+    level: str,
+) -> None:
+    place = f"{postgres().new_database()}%20-cdefault_transaction_isolation%3D"
+    ledger = Ledger(place + level.replace(" ", "%5C%20"))
+    asked = text("SELECT current_setting('transaction_isolation')")
+    by_default = text("SELECT current_setting('default_transaction_isolation')")
+    with ledger.database.writing() as connection:
+        assert connection.execute(by_default).scalar() == level
+        assert connection.execute(asked).scalar() == "read committed"
+    with ledger.database.reading() as connection:
+        assert connection.execute(asked).scalar() == "repeatable read"
+    ledger.close()
+
+
+def test_a_path_and_a_url_are_the_same_ledger(tmp_path: Path) -> None:
+    Ledger(tmp_path / "books.db").set_budget(DATASET, 1)
+    assert Ledger(f"sqlite:///{tmp_path}/books.db", create=False).left(DATASET) == 1
+
+
+@pytest.mark.parametrize("wrong", ["", ":memory:", "sqlite://", "mysql://h/d", "://", "file:x"])
+def test_a_place_that_cannot_hold_a_ledger_is_refused(wrong: str) -> None:
+    with pytest.raises(ParameterError, match="a ledger is a file"):
+        Ledger(wrong)
+
+
+def test_a_missing_ledger_is_not_made_by_a_reader(url: str, tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match="there is no ledger"):
+        Ledger(url, create=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_does_not_exist_is_said(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match="cannot be made"):
+        Ledger(tmp_path / "nowhere" / "books.db")
+
+
+def test_a_file_that_is_no_database_is_said_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "books.db").write_text("dear diary, " * 100)
+    with pytest.raises(LedgerError, match=r"not a ledger \(name another\), or is damaged"):
+        Ledger(tmp_path / "books.db")
+    assert (tmp_path / "books.db").read_text().startswith("dear diary")
+
+
+def test_tables_of_a_newer_version_are_refused(url: str) -> None:
+    first = Ledger(url)
+    with first.database.writing() as connection:
+        connection.execute(text("UPDATE pcor_version SET version_num = '9999'"))
+    with pytest.raises(LedgerError, match="Use a newer pcor"):
+        Ledger(url)
+
+
+def test_the_migrations_make_the_tables_that_the_code_uses(url: str) -> None:
+    database = Ledger(url).database
+    seen = inspect(database.engine)
+    for name, expected in tables.metadata.tables.items():
+        found = {column["name"]: column for column in seen.get_columns(name)}
+        assert list(found) == expected.c.keys()
+        for column in expected.c:
+            assert found[column.name]["nullable"] == column.nullable
+            assert isinstance(found[column.name]["type"], Text) == isinstance(column.type, Text)
+        key = seen.get_pk_constraint(name)["constrained_columns"]
+        assert key == [column.name for column in expected.primary_key]
+    made = {*seen.get_table_names()} - {tables.VERSION_TABLE}
+    assert made == {*tables.metadata.tables}

@@ -1,0 +1,14 @@
+"""Few repetitions: a test has no need of more."""
+
+from __future__ import annotations
+
+import pytest
+
+from pcor.paper import comparing, tables
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two repetitions of everything."""
+    monkeypatch.delenv(tables.FOLDER, raising=False)
+    monkeypatch.setattr(comparing, "QUICK", 2)
