@@ -26,6 +26,7 @@ import pcor
 from pcor.cli import app, compiling, owner
 from pcor.cli.output import OWNER_ONLY
 from pcor.demo import PLANTED
+from pcor.public.guarantee import get_guarantee
 from pcor.releasing.certificate import JSON_SCHEMA
 from tests.helpers.waiting import DEADLINE
 
@@ -646,7 +647,7 @@ def test_a_release_is_short_and_states_its_guarantee_in_full(files: Files, guara
     assert f"ecord {OUTLIER} is an outlier by pay" in sentence
     assert condition.startswith('SQL: WHERE "job" ')
     assert cost == "Cost: epsilon 0.5"
-    assert claim == pcor.Promise(Fraction(1, 2), guarantee=guarantee).claim
+    assert claim == pcor.Promise(Fraction(1, 2), guarantee=get_guarantee(guarantee)).claim
     assert "an outlier" in validity
     assert more.startswith("(--full ")
     assert "NOT PRIVATE" not in ran.out
@@ -1508,10 +1509,10 @@ def broken(*_: object, **__: object) -> None:
 @pytest.mark.parametrize(
     ("words", "where"),
     [
-        (("release", "--record", OUTLIER, "--epsilon", 1), "release"),
+        (("release", "--record", OUTLIER, "--epsilon", 1), "cli.releasing.release_planned"),
         (("contexts", "--record", OUTLIER), "cli.owner.matching_parts"),
         (("outliers",), "cli.owner.outlier_rows"),
-        (("plan", "--record", OUTLIER, "--epsilon", 1), "plan"),
+        (("plan", "--record", OUTLIER, "--epsilon", 1), "Settings.plan"),
     ],
     ids=lambda part: part if isinstance(part, str) else "",
 )
@@ -1534,7 +1535,7 @@ def test_an_unexpected_error_tells_no_secret(
 def test_a_developer_sees_the_unexpected_error(
     files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pcor, "release", broken)
+    monkeypatch.setattr("pcor.cli.releasing.release_planned", broken)
     words = [str(word) for word in ("release", *files.request)]
     for more in ([], ["--json"]):
         result = CliRunner().invoke(app, words + more, env={"PCOR_DEBUG": "1"})

@@ -25,8 +25,8 @@ from pcor.audit.exact import selection_chances
 from pcor.mechanism.ordered_selection import FIRST_BITS, Candidates, Run, draw_first
 from pcor.mechanism.samplers import exp_bounds
 from pcor.mechanism.selection import SystemChooser
-from pcor.releasing.plan import plan
 from pcor.releasing.run import best_first, draw
+from pcor.releasing.settings import plan
 from pcor.rows.cells import Words
 from pcor.search import best_first as best_first_module
 from pcor.search.best_first import BestFirst

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -319,7 +318,7 @@ def test_a_budget_stays_charged_when_the_source_fails_and_says_so(ten: pcor.Tabl
     budget = pcor.Budget(1)
     lost = SourceError("the line dropped")
     with (
-        patch.object(sys.modules["pcor.release"], "draw", side_effect=lost),
+        patch("pcor.releasing.run.draw", side_effect=lost),
         pytest.raises(SourceError, match="There is no answer, but the charge stays"),
     ):
         pcor.release(ten, 8, 0.2, GRUBBS, budget=budget)

@@ -27,7 +27,7 @@ from pcor.audit.exact import exact_log_chances, largest_log_ratio
 from pcor.errors import NoValidContext, ParameterError, SourceError, TooLarge
 from pcor.ledger import Ledger
 from pcor.rows import encoding
-from pcor.search.margin import LARGEST_FACTOR, soft_scores
+from pcor.search.margin import LARGEST_FACTOR, margin_scores
 from tests.helpers.engines import LOCAL, SERVERS, change
 from tests.helpers.spark import spark
 
@@ -607,7 +607,7 @@ def test_the_scores_of_the_largest_table_do_not_wrap() -> None:
     n = encoding.MOST_ROWS + 1  # with the row that a neighbour has more
     inside = np.array([0, 1, n])
     counts = np.full(3, n)
-    scores = soft_scores(rule, steepness, counts, counts, inside).tolist()
+    scores = margin_scores(rule, steepness, counts, counts, inside).tolist()
     expected = [min(b * n, b * (n - (1 << 31) + 1), steepness * (a * n - b * c)) for c in (0, 1, n)]
     assert scores == expected
     assert max(scores) - min(scores) < 1 << 62

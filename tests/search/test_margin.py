@@ -24,10 +24,11 @@ from pcor.audit import exact_log_chances, largest_log_ratio
 from pcor.errors import ParameterError, TooLarge
 from pcor.mechanism.ordered_selection import draw_first
 from pcor.mechanism.selection import SystemChooser
-from pcor.releasing.plan import Plan, plan
+from pcor.releasing.plan import Plan
 from pcor.releasing.run import best_first
+from pcor.releasing.settings import plan
 from pcor.search import margin as soft
-from pcor.search.margin import SoftOrder, needed, score_range, soft_scores
+from pcor.search.margin import MarginOrder, margin_scores, needed, score_range
 from pcor.search.validity import Validity
 from pcor.service.page.words import plan_in_words
 from tests.helpers.neighbours import SCHEMA, Row, small
@@ -155,7 +156,7 @@ def test_an_understated_price_fails_the_same_check(
     """A price by the margin alone, without what the row adds to the population; and half of it."""
     honest = worst(ON_THE_EDGE, DETECTORS["tail"], guarantee="dp", selection=mechanism)
     assert honest <= 1 + ROUNDING
-    monkeypatch.setattr("pcor.releasing.plan.score_range", lambda d, s: score_range(d, s) // 2)
+    monkeypatch.setattr("pcor.releasing.terms.score_range", lambda d, s: score_range(d, s) // 2)
     assert worst(ON_THE_EDGE, DETECTORS["tail"], guarantee="dp", selection=mechanism) > 1.2
 
 
@@ -184,7 +185,7 @@ def test_the_score_is_positive_exactly_where_the_context_is_valid(
     detector = DETECTORS[name]
     n = np.array([a + b for a, b in people])
     c = np.array([b for _, b in people])
-    scores = soft_scores(detector, steepness, n, n, c)
+    scores = margin_scores(detector, steepness, n, n, c)
     share = detector.share_exact
     for score, rows, inside in zip(scores.tolist(), n.tolist(), c.tolist(), strict=True):
         valid = rows >= detector.min_population and share * rows - inside > 0
@@ -197,11 +198,11 @@ def test_the_score_is_positive_exactly_where_the_context_is_valid(
         assert score == exact
 
 
-def order_of(rows: list[Row], detector: pcor.CountDetector) -> tuple[SoftOrder, Plan, pcor.Table]:
+def order_of(rows: list[Row], detector: pcor.CountDetector) -> tuple[MarginOrder, Plan, pcor.Table]:
     table = small(rows, detector).table
     settled = plan(table.schema, 1, detector=detector, guarantee="dp", steepness=4)
     order = best_first(settled, Validity(table, table.record(0), detector))
-    assert isinstance(order, SoftOrder)
+    assert isinstance(order, MarginOrder)
     return order, settled, table
 
 
@@ -214,7 +215,7 @@ def scores_by_hand(
     for mask in table.record(0).space.masks():
         values, counts = table.distribution(mask)
         n, c = counts.sum(), counts[detector.in_region(values, value)].sum()
-        score = soft_scores(detector, steepness, *(np.array([x]) for x in (n, n, c)))
+        score = margin_scores(detector, steepness, *(np.array([x]) for x in (n, n, c)))
         found[mask] = int(score[0])
     return found
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Protocol
 
-from pcor.detectors import CountDetector, Detector
+from pcor.detectors import Detector
 from pcor.errors import (
     NOTHING,
     NoValidContext,
@@ -24,13 +24,16 @@ from pcor.errors import (
 from pcor.mechanism.randomness import Chooser
 from pcor.mechanism.selection import SystemChooser
 from pcor.public.context import Context
+from pcor.public.guarantee import OCDP, Guarantee
 from pcor.releasing.certificate import Release
-from pcor.releasing.plan import Plan, plan
+from pcor.releasing.plan import Plan
+from pcor.releasing.settings import Settings
+from pcor.releasing.terms import terms_of
 from pcor.rows.table import Record, Table, check_table
 from pcor.search import Direct, Explorer, Search
 from pcor.search.base import GraphSearch
 from pcor.search.best_first import BestFirst
-from pcor.search.margin import SoftOrder
+from pcor.search.margin import MarginOrder
 from pcor.search.utility import Overlap, Scorer, Utility, counts_rows
 from pcor.search.validity import Validity
 
@@ -55,7 +58,7 @@ def release(
     start: Context | None = None,
     accounting: str = "tight",
     selection: str | None = None,
-    guarantee: str = "ocdp",
+    guarantee: str | Guarantee = OCDP.name,
     delta: object = None,
     steepness: int | None = None,
     limit: int | None = None,
@@ -96,11 +99,8 @@ def release(
         chooser: where random decisions come from; by default the operating system.
     """
     check_table(table)
-    if budget is not None and not hasattr(budget, "spend"):
-        raise ParameterError("budget must be a pcor.Budget, such as pcor.Budget(1)")
-    settled = plan(
-        table.schema,
-        epsilon,
+    _check_purse(budget)
+    settings = Settings(
         detector=detector,
         search=search,
         utility=utility,
@@ -113,6 +113,24 @@ def release(
         steepness=steepness,
         limit=limit,
     )
+    settled = settings.plan(table.schema, epsilon)
+    return release_planned(settled, table, record, budget=budget, chooser=chooser)
+
+
+def _check_purse(budget: Purse | None) -> None:
+    if budget is not None and not hasattr(budget, "spend"):
+        raise ParameterError("budget must be a pcor.Budget, such as pcor.Budget(1)")
+
+
+def release_planned(
+    settled: Plan,
+    table: Table,
+    record: int | str,
+    *,
+    budget: Purse | None = None,
+    chooser: Chooser | None = None,
+) -> Release:
+    """Carry out a plan that was made for this table's schema; as ``release`` does, which plans."""
     looked_at = look(settled, table, record)
     if budget is not None:
         budget.spend(settled.bill.epsilon, settled.bill.delta)
@@ -197,7 +215,7 @@ def draw(settled: Plan, validity: Validity, chooser: Chooser) -> int:
     return candidates[chooser.select(scores, eta=eta, mechanism=settled.selection)]
 
 
-def best_first(settled: Plan, validity: Validity) -> BestFirst | SoftOrder | None:
+def best_first(settled: Plan, validity: Validity) -> BestFirst | MarginOrder | None:
     """Return the candidates of the direct mechanism best first, where its utility allows it.
 
     The draw may then end before the space does; its distribution is the same. What decides is
@@ -208,10 +226,7 @@ def best_first(settled: Plan, validity: Validity) -> BestFirst | SoftOrder | Non
     weights = Scorer(settled.utility, validity.table).weights
     if weights is None:
         return None
-    rule, steepness = settled.detector, settled.steepness
-    if isinstance(rule, CountDetector) and steepness is not None:
-        return SoftOrder(validity, rule, weights, steepness)
-    return BestFirst(validity, weights)
+    return terms_of(settled.guarantee).candidates(settled, validity, weights)
 
 
 def explore(settled: Plan, validity: Validity, chooser: Chooser) -> tuple[list[int], list[int]]:

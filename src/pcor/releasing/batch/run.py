@@ -9,7 +9,7 @@ long. Every draw is a ``pcor.release``, so its distribution is that of a single 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ from pcor.releasing.batch.results_file import Answer, Kept, results_file
 from pcor.releasing.certificate import Release
 from pcor.releasing.payment import OWNER, Claim, Payer, Pocket
 from pcor.releasing.request import Request
-from pcor.releasing.run import Purse, prepare, release
+from pcor.releasing.run import Purse, prepare, release_planned
 from pcor.rows.table import Record, Table, check_table
 from pcor.support.threads import cores
 
@@ -93,9 +93,37 @@ def release_many(
     check_table(table)
     names = {"dataset": dataset, "analyst": analyst, "version": version}
     _check_payer(ledger, budget, names)
-    planned = plan_many(table.schema, records, epsilon_each, **options)
+    return release_many_planned(
+        plan_many(table.schema, records, epsilon_each, **options),
+        table,
+        ledger=ledger,
+        names=names,
+        budget=budget,
+        out=out,
+        workers=workers,
+        progress=progress,
+        chooser=chooser,
+    )
+
+
+def release_many_planned(
+    planned: ManyPlan,
+    table: Table,
+    *,
+    ledger: Payer | None,
+    names: Mapping[str, str | None],
+    budget: Purse | None = None,
+    out: str | Path | None,
+    workers: int | None,
+    progress: Progress | None,
+    chooser: Chooser | None,
+) -> Results:
+    """Carry out a plan that was made for this table's schema; as ``release_many``, which plans.
+
+    ``names`` are the dataset, the analyst and the version, where a ledger pays.
+    """
     private = chooser is None or chooser.private
-    requests = _requests(planned, dataset, analyst, version, private=private)
+    requests = _requests(planned, names, private=private)
     paid_by = None
     if ledger is not None:
         paid_by = {"dataset": requests[0].dataset, "analyst": requests[0].analyst}
@@ -103,7 +131,7 @@ def release_many(
     drawers = Drawers[Outcome](_workers(workers) if private else 1)
 
     def draw(rows: Table, record: int | str) -> Outcome:
-        return answer_from(lambda: release(rows, record, epsilon_each, chooser=chooser, **options))
+        return answer_from(lambda: release_planned(planned.each, rows, record, chooser=chooser))
 
     try:
         with results_file(out, requests, paid_by) as kept:
@@ -125,18 +153,13 @@ def _check_payer(ledger: Payer | None, budget: Purse | None, names: dict[str, st
 
 
 def _requests(
-    planned: ManyPlan, dataset: str | None, analyst: str | None, version: str | None, private: bool
+    planned: ManyPlan, names: Mapping[str, str | None], *, private: bool
 ) -> list[Request]:
     """Return the request of each record, once."""
+    given = {name: value for name, value in names.items() if value is not None}
+    paid_by: dict[str, Any] = {"dataset": planned.each.schema.name, "analyst": OWNER, **given}
     return [
-        Request.of(
-            planned.each,
-            record,
-            dataset=planned.each.schema.name if dataset is None else dataset,
-            analyst=OWNER if analyst is None else analyst,
-            version=version,
-            private=private,
-        )
+        Request.of(planned.each, record, **paid_by, private=private)
         for record in dict.fromkeys(planned.records)
     ]
 

@@ -11,15 +11,17 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 
 from pcor.audit import Exposed, Exposure
-from pcor.audit import exposure as exposure_of
+from pcor.audit.exposure import planned_exposure
 from pcor.audit.report import chance
 from pcor.public.guarantee import OWNER_ONLY
+from pcor.releasing.plan import Plan
 from pcor.releasing.request import canonical_record
 from pcor.service.core.events import note as write_event
 from pcor.service.core.keys import Key
@@ -68,8 +70,7 @@ class Audit:
     ) -> None:
         self._service, self._registration = service, registration
         self._record = canonical_record(record)
-        self._epsilon = registration.presets[preset]
-        self._options, self.note = auditable(registration, preset)
+        self._plan, self.note = auditable(registration, preset)
         self._abandoned = threading.Event()
         self.percent = 0
         self.outcome: Exposure | Exception | None = None
@@ -87,8 +88,8 @@ class Audit:
         one = self._registration
         try:
             table = self._service.tables.get(one.source, one.mark, one.schema)
-            outcome: Exposure | Exception = exposure_of(
-                table, self._record, self._epsilon, progress=self._step, **self._options
+            outcome: Exposure | Exception = planned_exposure(
+                self._plan, table, self._record, progress=self._step
             )
         except Exception as error:
             outcome = error
@@ -102,14 +103,14 @@ class Audit:
         self.percent = 100 * done // max(total, 1)
 
 
-def auditable(registration: Registration, preset: str) -> tuple[dict[str, Any], str]:
-    """Return the options to audit by, and what is to be said where they are not the dataset's."""
-    # An audit has a limit of its own; the resolved search brings that of the release along.
-    options = {k: value for k, value in registration.options.items() if k != "limit"}
-    search = registration.plan(registration.presets[preset]).search
-    if search.name in EXACT:
-        return options | {"search": search}, ""
-    return options | {"search": "direct", "samples": None, "delta": None}, INSTEAD
+def auditable(registration: Registration, preset: str) -> tuple[Plan, str]:
+    """Return the plan to audit, and what is to be said where it is not the dataset's."""
+    epsilon = registration.presets[preset]
+    settled = registration.plan(epsilon)
+    if settled.search.name in EXACT:
+        return settled, ""
+    settings = replace(registration.settings, search="direct", samples=None, delta=None, limit=None)
+    return settings.plan(registration.schema, epsilon), INSTEAD
 
 
 @router.get("/exposure")
