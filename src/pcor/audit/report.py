@@ -12,7 +12,7 @@ from typing import Any
 
 from pcor.audit.divergence import ERROR
 from pcor.errors import plain
-from pcor.public.guarantee import COUNTING, OWNER_ONLY, PureDP
+from pcor.public.guarantee import OWNER_ONLY, PureDP
 from pcor.public.schema import Value
 from pcor.releasing.plan import Plan
 
@@ -161,8 +161,8 @@ class Exposure:
 # -- in plain words -------------------------------------------------------------------------------
 
 _INSTEAD = (
-    f"Under guarantee {PureDP.name!r} (detectors {', '.join(COUNTING)}) nobody would be: it covers "
-    "everyone but the record."
+    f"Under guarantee {PureDP.name!r} (detectors {', '.join(PureDP.detectors)}) nobody would be: "
+    "it covers everyone but the record."
 )
 
 

@@ -20,9 +20,6 @@ from pcor.support import markup
 # The first line of whatever promises nothing.
 OWNER_ONLY = "OWNER ONLY: what follows is private and must not be released."
 
-# The detectors that pure DP admits, by name.
-COUNTING = ("tail", "neighbourhood", "rare_bin")
-
 _RECORD = "the queried record itself: its values and its id or row number are public"
 _POSITION = (
     "anyone whose row stands before the record's: the schema has no id column, so adding or "
@@ -52,7 +49,9 @@ class Guarantee:
         title: what it is called in a list.
         relaxed: whether it is weaker than differential privacy: it compares only tables on which
             the record has the same set of valid contexts (COE).
+        detectors: the names of those that it admits; empty for all.
         kind: what kind of promise that is, in one sentence.
+        left_out: to whom nothing is promised, in one sentence; empty where there is nobody.
         condition: where it holds, in the middle of a sentence.
         drawn_from: what draws among all contexts, to begin the refusal of a space that is too
             large, and what to do instead: in Python, on the command line, at the service.
@@ -62,7 +61,9 @@ class Guarantee:
     name: ClassVar[str]
     title: ClassVar[str]
     relaxed: ClassVar[bool]
+    detectors: ClassVar[tuple[str, ...]] = ()
     kind: ClassVar[str]
+    left_out: ClassVar[str] = ""
     condition: ClassVar[str]
     drawn_from: ClassVar[str]
     instead: ClassVar[tuple[str, str, str]]
@@ -120,6 +121,10 @@ class OCDP(Guarantee):
     kind = (
         "This is the relaxed guarantee OCDP, weaker than differential privacy: to a person for "
         "whom that does not hold, nothing is promised."
+    )
+    left_out = (
+        "The relaxed guarantee promises nothing to a person without whom the record would stand "
+        "out in other groups than it does."
     )
     condition = "only where COE is the same"
     drawn_from = "search 'direct'"
@@ -197,6 +202,7 @@ class PureDP(Guarantee):
     name = "dp"
     title = "DP for all but the record"
     relaxed = False
+    detectors = ("tail", "neighbourhood", "rare_bin")
     kind = "This is differential privacy for everyone but the record itself, which is public."
     condition = "whatever becomes of COE"
     drawn_from = "guarantee 'dp'"

@@ -22,7 +22,7 @@ from pcor.mechanism.randomness import MECHANISMS
 from pcor.mechanism.selection import check_exponent, check_mechanism
 from pcor.public.accounting import ACCOUNTINGS, exact
 from pcor.public.context import Context
-from pcor.public.guarantee import COUNTING, GUARANTEES, OCDP, Guarantee, PureDP, get_guarantee
+from pcor.public.guarantee import GUARANTEES, OCDP, Guarantee, PureDP, get_guarantee
 from pcor.public.schema import Schema
 from pcor.releasing.plan import Plan
 from pcor.releasing.terms import terms_of
@@ -176,7 +176,7 @@ class Settings:
         default=OCDP.name,
         metadata=_option(
             f"{OCDP.name} (relaxed), or {PureDP.name}, which covers everyone but the record and "
-            f"needs {_either(*COUNTING)}.",
+            f"needs {_either(*PureDP.detectors)}.",
             names=lambda: tuple(GUARANTEES),
             only=True,
             label="Guarantee",
@@ -240,6 +240,10 @@ class Settings:
         """Return the settings as a registration holds them: as they were given, by name."""
         given = {name: getattr(self, name) for name, _, _ in self.options("service")}
         return given | {"guarantee": str(self.guarantee)}
+
+    def directly(self) -> Settings:
+        """Return the same with the direct search, and without what other searches take."""
+        return replace(self, search="direct", samples=None, start=None, delta=None, limit=None)
 
     def described(self, *, whole: bool = True) -> dict[str, Any]:
         """Return what the settings of a plan come to, as certificates hold it.

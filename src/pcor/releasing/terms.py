@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pcor.detectors import CountDetector, Detector
 from pcor.errors import ParameterError, check_whole
 from pcor.public.accounting import Bill, bill, pure_dp_bill
-from pcor.public.guarantee import COUNTING, OCDP, Guarantee, PureDP
+from pcor.public.guarantee import OCDP, Guarantee, PureDP
 from pcor.public.schema import Schema
 from pcor.search import Direct, Search
 from pcor.search.best_first import BestFirst
@@ -162,7 +162,7 @@ class _PureDPTerms:
         raise ParameterError(
             f"guarantee {PureDP.name!r} is not possible with detector {detector.name!r}: one "
             "person can turn its verdict in any context, by any amount. Use one that counts: "
-            f"{', '.join(COUNTING)}; or guarantee {OCDP.name!r}"
+            f"{', '.join(PureDP.detectors)}; or guarantee {OCDP.name!r}"
         )
 
 

@@ -82,18 +82,18 @@ def _type(default: object, option: Option) -> Any:
     return kind | None if default is None else kind
 
 
+def settings_fields() -> dict[str, Any]:
+    """Return the settings that an owner gives, as they are declared: name -> type and default."""
+    return {
+        name: (_type(default, option), default)
+        for name, default, option in Settings.options("service")
+    }
+
+
 if TYPE_CHECKING:
     _SettingsBody = _Body
 else:
-    # The settings of releases that an owner gives, as they are declared.
-    _SettingsBody = create_model(
-        "_SettingsBody",
-        __base__=_Body,
-        **{
-            name: (_type(default, option), default)
-            for name, default, option in Settings.options("service")
-        },
-    )
+    _SettingsBody = create_model("_SettingsBody", __base__=_Body, **settings_fields())
 
 
 class DatasetBody(_SettingsBody):

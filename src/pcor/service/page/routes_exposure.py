@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 from fastapi import Request, Response
@@ -20,7 +19,7 @@ from fastapi.responses import StreamingResponse
 from pcor.audit import Exposed, Exposure
 from pcor.audit.exposure import planned_exposure
 from pcor.audit.report import chance
-from pcor.public.guarantee import OWNER_ONLY
+from pcor.public.guarantee import OCDP, OWNER_ONLY
 from pcor.releasing.plan import Plan
 from pcor.releasing.request import canonical_record
 from pcor.service.core.events import note as write_event
@@ -109,8 +108,7 @@ def auditable(registration: Registration, preset: str) -> tuple[Plan, str]:
     settled = registration.plan(epsilon)
     if settled.search.name in EXACT:
         return settled, ""
-    settings = replace(registration.settings, search="direct", samples=None, delta=None, limit=None)
-    return settings.plan(registration.schema, epsilon), INSTEAD
+    return registration.settings.directly().plan(registration.schema, epsilon), INSTEAD
 
 
 @router.get("/exposure")
@@ -197,6 +195,7 @@ def _shown(registration: Registration, record: str, preset: str) -> dict[str, An
         "preset": preset,
         "presets": PRESETS,
         "owner_only": OWNER_ONLY,
+        "left_out": OCDP.left_out,
         "running": False,
     }
 
