@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pcor.ledger import Ledger
     from pcor.public.accounting import Budget
     from pcor.public.context import Context
-    from pcor.public.guarantee import OCDP, Guarantee, Promise, PureDP
+    from pcor.public.guarantee import OCDP, Promise, PureDP
     from pcor.public.schema import Attribute, Metric, Schema
     from pcor.releasing.batch import plan_many, release_many
     from pcor.releasing.certificate import Release
@@ -63,7 +63,6 @@ __all__ = [
     "Direct",
     "Estimator",
     "Grubbs",
-    "Guarantee",
     "Histogram",
     "Ledger",
     "MatchingContexts",
@@ -111,7 +110,7 @@ _NAMES_OF = {
     "ledger": "Ledger",
     "public.accounting": "Budget",
     "public.context": "Context",
-    "public.guarantee": "OCDP Guarantee Promise PureDP",
+    "public.guarantee": "OCDP Promise PureDP",
     "public.schema": "Attribute Metric Schema",
     "releasing.batch": "plan_many release_many",
     "releasing.certificate": "Release",

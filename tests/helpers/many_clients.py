@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pcor
 from pcor.ledger import Ledger
 from pcor.releasing.batch import Results, run
-from pcor.releasing.run import release
+from pcor.releasing.run import release_planned
 from tests.helpers.ledger_clients import EACH, die, note, table
 
 EVERYBODY = list(range(90))
@@ -24,11 +24,11 @@ STRICT: dict[str, Any] = {"detector": "grubbs:min_population=3,alpha=0.99"}
 def drawing_with(work: Callable[[Any], object]) -> Any:
     """Call ``work`` with the record before each draw."""
 
-    def traced(rows: pcor.Table, record: Any, *words: Any, **options: Any) -> pcor.Release:
+    def traced(plan: pcor.Plan, rows: pcor.Table, record: Any, **options: Any) -> pcor.Release:
         work(record)
-        return release(rows, record, *words, **options)
+        return release_planned(plan, rows, record, **options)
 
-    return patch.object(run, "release", traced)
+    return patch.object(run, "release_planned", traced)
 
 
 def run_over_everybody(ledger: Ledger | None, out: Path, trace: Path) -> Results:

@@ -14,7 +14,15 @@ import pytest
 
 import pcor
 from pcor.errors import UnknownName
-from pcor.public.guarantee import GUARANTEES, OCDP, USUAL, Promise, PureDP, get_guarantee
+from pcor.public.guarantee import (
+    GUARANTEES,
+    OCDP,
+    USUAL,
+    Guarantee,
+    Promise,
+    PureDP,
+    get_guarantee,
+)
 from pcor.releasing.certificate import JSON_SCHEMA
 from pcor.releasing.terms import terms_of
 
@@ -83,7 +91,7 @@ def test_guarantees_are_values() -> None:
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES.values(), ids=str)
-def test_every_guarantee_has_terms(guarantee: pcor.Guarantee) -> None:
+def test_every_guarantee_has_terms(guarantee: Guarantee) -> None:
     assert terms_of(guarantee) is terms_of(type(guarantee)())
 
 

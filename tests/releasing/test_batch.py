@@ -35,7 +35,7 @@ from pcor.ledger import Ledger
 from pcor.releasing.batch import Results, results_file
 from pcor.releasing.batch import run as running
 from pcor.releasing.batch.lookup import LookedUp, find_several
-from pcor.releasing.run import release
+from pcor.releasing.run import release_planned
 from tests.cli.test_cli import GRUBBS, Files, Ran, files, pcor_
 from tests.helpers.engines import LOCAL, SERVERS
 from tests.helpers.engines import SCHEMA as ENGINE_SCHEMA
@@ -207,14 +207,14 @@ def test_the_order_of_entries_does_not_tell_which_draw_took_long(
         if record == last:
             other.wait(timeout=DEADLINE)
 
-    def done(rows: Any, record: Any, *words: Any, **options: Any) -> pcor.Release:
+    def done(plan: pcor.Plan, rows: Any, record: Any, **options: Any) -> pcor.Release:
         work(record)
-        released = release(rows, record, *words, **options)
+        released = release_planned(plan, rows, record, **options)
         if record in (3, 8) and record != last:
             other.set()
         return released
 
-    with patch.object(running, "release", done):
+    with patch.object(running, "release_planned", done):
         many([3, 8, 21, 40, 7, 9], ledger=ledger, out=out, workers=2)
     keys = {e.key: e.content["request"]["record"] for e in ledger.entries() if e.kind == "charge"}
     order = [(e.kind, keys[e.key]) for e in ledger.entries() if e.kind in ("charge", "answer")]

@@ -27,7 +27,7 @@ from pcor.mechanism.selection import SystemChooser
 from pcor.releasing.plan import Plan
 from pcor.releasing.run import best_first
 from pcor.releasing.settings import plan
-from pcor.search import margin as soft
+from pcor.search import margin
 from pcor.search.margin import MarginOrder, margin_scores, needed, score_range
 from pcor.search.validity import Validity
 from pcor.service.page.words import plan_in_words
@@ -226,9 +226,9 @@ def test_every_context_is_met_once_by_falling_score(
     rows: list[Row], name: str, listed: bool, step: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(soft, "LARGEST_LIST", 24 if listed else -1)
-        patch.setattr(soft, "FIRST_STEP", step)
-        patch.setattr(soft, "LARGEST_STEP", step)
+        patch.setattr(margin, "LARGEST_LIST", 24 if listed else -1)
+        patch.setattr(margin, "FIRST_STEP", step)
+        patch.setattr(margin, "LARGEST_STEP", step)
         order, _, table = order_of(rows, DETECTORS[name])
         expected = scores_by_hand(table, DETECTORS[name], 4)
         while not order.finished:
@@ -250,7 +250,7 @@ def test_releases_have_the_exact_chances_and_no_others(
     listed: bool, factor: int, accepted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Chi-square of 4,000 draws, false alarms one in 1e9; twice the exponent must be rejected."""
-    monkeypatch.setattr(soft, "LARGEST_LIST", 24 if listed else -1)
+    monkeypatch.setattr(margin, "LARGEST_LIST", 24 if listed else -1)
     detector = DETECTORS["tail"]
     _, settled, table = order_of(ON_THE_EDGE, detector)
     chances = {

@@ -71,6 +71,15 @@ class BudgetBody(AllotmentBody):
     cap: Amount | None = None
 
 
+class _Dataset(_Body):
+    declared: Annotated[dict[str, Any], Field(alias="schema")]
+    source: Annotated[str, Field(min_length=1, max_length=500)]
+    presets: PresetsBody
+    records: Annotated[list[Record], Field(max_length=100_000)] | Literal["any"]
+    budget: BudgetBody | None = None
+    description: Annotated[str, Field(max_length=2000)] = ""
+
+
 def _type(default: object, option: Option) -> Any:
     """Return what a setting may be in the body of a request."""
     if option.kind == "amount":
@@ -91,24 +100,18 @@ def settings_fields() -> dict[str, Any]:
 
 
 if TYPE_CHECKING:
-    _SettingsBody = _Body
+    _SettledDataset = _Dataset
 else:
-    _SettingsBody = create_model("_SettingsBody", __base__=_Body, **settings_fields())
+    _SettledDataset = create_model("_SettledDataset", __base__=_Dataset, **settings_fields())
 
 
-class DatasetBody(_SettingsBody):
+class DatasetBody(_SettledDataset):
     """A dataset: schema, source, guarantee, presets, who may be asked about, budget.
 
     ``replaces`` is the version that is the newest, 0 where there is none: if it is another by then,
     the registration is refused.
     """
 
-    declared: Annotated[dict[str, Any], Field(alias="schema")]
-    source: Annotated[str, Field(min_length=1, max_length=500)]
-    presets: PresetsBody
-    records: Annotated[list[Record], Field(max_length=100_000)] | Literal["any"]
-    budget: BudgetBody | None = None
-    description: Annotated[str, Field(max_length=2000)] = ""
     replaces: Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)] | None = None
 
     def named(self) -> dict[str, Any]:
