@@ -21,8 +21,8 @@ from functools import partial
 from pathlib import Path
 
 import pcor
-from pcor.releasing.plan import plan
 from pcor.releasing.run import draw
+from pcor.releasing.settings import plan
 from pcor.search.validity import Validity
 
 TABLE = "authors_salary_11k"

@@ -17,8 +17,8 @@ import numpy as np
 
 import pcor
 from pcor.audit.tradeoff import Candidates, Outcome, expected
-from pcor.releasing.plan import plan
-from pcor.search.margin import SoftOrder, default_steepness
+from pcor.releasing.settings import plan
+from pcor.search.margin import MarginOrder, default_steepness
 from pcor.search.validity import Validity
 
 RANKS = (10, 300, 2000)
@@ -30,7 +30,7 @@ def outcome(
     """Return the chance of a valid context, and the expected population over the largest valid."""
     settled = plan(table.schema, epsilon, detector=detector, guarantee="dp", steepness=steepness)
     validity = Validity(table, table.record(record), detector)
-    order = SoftOrder(validity, detector, table.view.cell_counts, steepness)
+    order = MarginOrder(validity, detector, table.view.cell_counts, steepness)
     order.list_all()
     candidates = Candidates(order.scores, order.populations() * (order.scores > 0))
     largest = int(candidates.populations.max())

@@ -25,8 +25,8 @@ from pyarrow import parquet
 
 import pcor
 from bench.__main__ import random_outliers
-from pcor.releasing.plan import plan
 from pcor.releasing.run import draw
+from pcor.releasing.settings import plan
 from pcor.search.base import GraphSearch
 from pcor.search.validity import Validity
 from studies.split import largest

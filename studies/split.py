@@ -19,8 +19,8 @@ import numpy as np
 
 import pcor
 from bench.__main__ import demo, random_outliers
-from pcor.releasing.plan import plan
 from pcor.releasing.run import draw
+from pcor.releasing.settings import plan
 from pcor.search.best_first import BestFirst
 from pcor.search.validity import Validity
 

@@ -70,7 +70,7 @@ def test_a_release_over_http_is_a_release(client: Client, tmp_path: Path) -> Non
     assert released.record == OUTLIER
     assert released.context.schema == SCHEMA
     assert released.epsilon == 0.2
-    assert released.promise.guarantee == "ocdp"
+    assert released.promise.guarantee == pcor.OCDP()
     assert str(released) == released.to_dict()["sentence"]
     released.save(tmp_path / "certificate.html")
     assert "PCOR certificate" in (tmp_path / "certificate.html").read_text()

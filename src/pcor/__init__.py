@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from pcor.errors import PcorError
     from pcor.ledger import Ledger
     from pcor.public.context import Context
-    from pcor.public.guarantee import Promise
+    from pcor.public.guarantee import OCDP, Promise, PureDP
     from pcor.public.schema import Attribute, Metric, Schema
     from pcor.releasing.batch import plan_many, release_many
     from pcor.releasing.budget import Budget
     from pcor.releasing.certificate import Release
-    from pcor.releasing.plan import Plan, plan
+    from pcor.releasing.plan import Plan
     from pcor.releasing.run import release
+    from pcor.releasing.settings import Settings, plan
     from pcor.rows.table import Table
     from pcor.search import (
         BreadthFirst,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOF",
+    "OCDP",
     "Attribute",
     "BreadthFirst",
     "Budget",
@@ -72,11 +74,13 @@ __all__ = [
     "Population",
     "PopulationSize",
     "Promise",
+    "PureDP",
     "RandomWalk",
     "RareBin",
     "Release",
     "Schema",
     "Search",
+    "Settings",
     "Table",
     "Tail",
     "Uniform",
@@ -105,13 +109,14 @@ _NAMES_OF = {
     "errors": "PcorError",
     "ledger": "Ledger",
     "public.context": "Context",
-    "public.guarantee": "Promise",
+    "public.guarantee": "OCDP Promise PureDP",
     "public.schema": "Attribute Metric Schema",
     "releasing.batch": "plan_many release_many",
     "releasing.budget": "Budget",
     "releasing.certificate": "Release",
-    "releasing.plan": "Plan plan",
+    "releasing.plan": "Plan",
     "releasing.run": "release",
+    "releasing.settings": "Settings plan",
     "rows.table": "Table",
     "search": "BreadthFirst DepthFirst Direct RandomWalk Search Uniform WidestFirst",
     "search.coe": "MatchingContexts is_outlier matching_contexts outliers",

@@ -30,7 +30,8 @@ from pcor.errors import (
 )
 from pcor.public.schema import Schema
 from pcor.releasing.certificate import Release
-from pcor.releasing.plan import Plan, plan
+from pcor.releasing.plan import Plan
+from pcor.releasing.settings import Settings
 
 # Answers that may be different a little later.
 _PASSING = frozenset({429, 502, 503, 504})
@@ -177,7 +178,8 @@ class Client:
         self, dataset: str, version: int | None, epsilon: object, until: float | None = None
     ) -> Plan:
         registered = self._registration(dataset, version, until)
-        return plan(Schema.from_dict(registered["schema"]), epsilon, **registered["options"])
+        settings = Settings.from_json(registered["options"])
+        return settings.plan(Schema.from_dict(registered["schema"]), epsilon)
 
     def _registration(
         self, dataset: str, version: int | None, until: float | None = None

@@ -15,7 +15,7 @@ import pcor
 from pcor.audit import Match, coe_match, group_delta, group_epsilon
 from pcor.audit.changed import Row as ChangedRow
 from pcor.errors import ParameterError, TooLarge, UnknownName
-from pcor.public.guarantee import Promise
+from pcor.public.guarantee import Promise, PureDP, get_guarantee
 from tests.helpers.neighbours import DETECTORS, SCHEMA, Row, small
 
 MODULE = sys.modules["pcor.audit.match"]
@@ -164,7 +164,7 @@ def test_a_group_is_told_of_the_delta_that_grows_with_it() -> None:
 @pytest.mark.parametrize("guarantee", ["ocdp", "dp"])
 def test_a_promise_with_a_delta_says_how_it_grows_with_the_rows_of_a_person(guarantee: str) -> None:
     def said(delta: Fraction) -> str:
-        promise = Promise(Fraction(1), delta, guarantee)
+        promise = Promise(Fraction(1), delta, get_guarantee(guarantee))
         (line,) = [line for line in promise.not_protected if line.startswith("a person with")]
         assert line in str(promise)
         assert line in promise.to_html()
@@ -190,7 +190,7 @@ def test_the_certificate_of_a_release_with_a_delta_says_how_it_grows() -> None:
 
 def test_under_dp_a_group_is_promised_without_a_condition() -> None:
     match = Match("removed", 5, 50, 0.9, 0.99, 0.995)
-    said = match.group(Promise(Fraction(1, 5), guarantee="dp"))
+    said = match.group(Promise(Fraction(1, 5), guarantee=PureDP()))
     assert "promises 1, whatever their absence does" in said
     assert "OCDP" not in said
 

@@ -23,7 +23,7 @@ from pcor.audit import tradeoff as module
 from pcor.audit.exact import exact_distribution, selection_chances
 from pcor.audit.tradeoff import (
     LINES,
-    PURE,
+    PURE_DP,
     Candidates,
     Line,
     Point,
@@ -146,7 +146,7 @@ def test_validity_under_dp_agrees_with_the_exact_distribution(
     chances = exact_distribution(table, 150, epsilon, detector=detector, guarantee="dp")
     valid = {c: p for c, p in chances.items() if pcor.is_outlier(table, 150, c, detector)}
     assert 0 < len(valid) < len(chances)
-    [point] = tradeoff(table, [150], detector=detector, epsilons=[epsilon], lines=[PURE])
+    [point] = tradeoff(table, [150], detector=detector, epsilons=[epsilon], lines=[PURE_DP])
     assert point.validity == pytest.approx(sum(valid.values()), abs=1e-4)
     sizes = table.populations([context.mask for context in valid])
     wanted = float(np.array(list(valid.values())) @ sizes) / int(sizes.max())
@@ -210,7 +210,7 @@ def test_a_search_that_comes_back_with_nothing_counts_as_nothing() -> None:
 
 def test_progress_reaches_the_end(table: pcor.Table) -> None:
     seen: list[tuple[int, int]] = []
-    lines = [Line("direct"), Line("uniform", "uniform")]
+    lines = [Line(name, pcor.Settings(search=name)) for name in ("direct", "uniform")]
     records = random_outliers(table, "lof", 2)
     tradeoff(table, records, epsilons=[1], lines=lines, progress=lambda *done: seen.append(done))
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
@@ -230,7 +230,7 @@ def test_the_library_refuses_what_cannot_be_compared(table: pcor.Table) -> None:
     with pytest.raises(ParameterError, match="at least one record"):
         tradeoff(table, [])
     with pytest.raises(ParameterError, match="dp"):
-        tradeoff(table, [50], lines=[PURE])
+        tradeoff(table, [50], lines=[PURE_DP])
     ordinary = pcor.Grubbs(alpha=1e-9)
     with pytest.raises(NoValidContext, match="give outliers only"):
         tradeoff(table, [1], detector=ordinary, epsilons=[1])
@@ -249,7 +249,7 @@ def test_a_space_without_a_largest_valid_context_to_compare_with_is_refused() ->
 def test_dp_on_a_space_that_is_not_listed_has_the_same_points(
     table: pcor.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    detector, options = pcor.Tail(0.02), {"epsilons": ["0.1", "5"], "lines": [PURE]}
+    detector, options = pcor.Tail(0.02), {"epsilons": ["0.1", "5"], "lines": [PURE_DP]}
     listed = tradeoff(table, [150], detector=detector, **options)  # type: ignore[arg-type]
     monkeypatch.setattr("pcor.search.margin.LARGEST_LIST", -1)
     found = tradeoff(table, [150], detector=detector, **options)  # type: ignore[arg-type]
@@ -268,7 +268,7 @@ def test_the_command_prints_for_the_owner_only_where_a_table_is_given(
     assert code == 0
     assert out.splitlines()[0] == OWNER_ONLY
     assert "NOT PRIVATE" in out
-    for line in (*LINES, PURE):
+    for line in (*LINES, PURE_DP):
         assert f"\n  {line.name} " in out
 
 
@@ -356,7 +356,7 @@ def test_an_svg_has_both_panels_a_description_and_the_warning(
     root = ET.fromstring(text)  # noqa: S314 (our own file)
     words = list(root.itertext())
     assert {UTILITY, VALIDITY, OWNER_ONLY} <= set(words)
-    assert {line.name for line in (*LINES, PURE)} <= set(words)
+    assert {line.name for line in (*LINES, PURE_DP)} <= set(words)
     assert root.get("role") == "img"
     assert "breadth_first, paper's price" in str(root.get("aria-label"))
 

@@ -11,6 +11,7 @@ import pytest
 from pyarrow import parquet
 
 import pcor
+from pcor.public.guarantee import get_guarantee
 from tests.helpers.command_line import (
     GRUBBS,
     OUTLIER,
@@ -174,7 +175,7 @@ def test_a_release_is_short_and_states_its_guarantee_in_full(files: Files, guara
     assert f"ecord {OUTLIER} is an outlier by pay" in sentence
     assert condition.startswith('SQL: WHERE "job" ')
     assert cost == "Cost: epsilon 0.5"
-    assert claim == pcor.Promise(Fraction(1, 2), guarantee=guarantee).claim
+    assert claim == pcor.Promise(Fraction(1, 2), guarantee=get_guarantee(guarantee)).claim
     assert "an outlier" in validity
     assert more.startswith("(--full ")
     assert "NOT PRIVATE" not in ran.out

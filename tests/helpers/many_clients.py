@@ -24,9 +24,9 @@ STRICT: dict[str, Any] = {"detector": "grubbs:min_population=3,alpha=0.99"}
 def drawing_with(work: Callable[[Any], object]) -> Any:
     """Call ``work`` with the record before each draw."""
 
-    def traced(rows: pcor.Table, record: Any, *words: Any, **options: Any) -> pcor.Release:
+    def traced(plan: pcor.Plan, rows: pcor.Table, record: Any, *words: Any) -> pcor.Release:
         work(record)
-        return read_and_draw(rows, record, *words, **options)
+        return read_and_draw(plan, rows, record, *words)
 
     return patch.object(run, "read_and_draw", traced)
 

@@ -6,11 +6,11 @@ from typer.testing import CliRunner
 
 from pcor.cli import app
 from pcor.paper.running import Unit
-from pcor.paper.ways import Way
+from pcor.paper.ways import ours, paper
 
 REDUCED = "synthetic_reduced"
-BFS = Way("breadth_first", "0.2", 20, "paper").key
-DIRECT = Way("direct", "0.2").key
+BFS = paper("breadth_first", "0.2", 20).key
+DIRECT = ours("0.2").key
 
 
 def pcor_(*words: object) -> tuple[int, str, str]:

@@ -33,7 +33,7 @@ from pcor.paper.published import SAMPLING
 from pcor.paper.storing import NOT_PRIVATE
 from pcor.paper.subjects import has_more_than, subjects
 from pcor.paper.summary import mean_and_interval, time_histogram
-from pcor.paper.ways import Way, authors_detector
+from pcor.paper.ways import Way, authors_detector, ours, paper
 from pcor.public.guarantee import OWNER_ONLY
 from pcor.releasing.run import draw
 from pcor.search.validity import Validity
@@ -94,7 +94,7 @@ def test_the_direct_mechanism_gives_what_a_release_with_the_same_decisions_gives
     table, record = subject.validity.table, subject.validity.record
     walk = measuring._Walk(subject)
     for epsilon in ("0.2", "0.05", "0.01"):  # the second and third go on with the first one's walk
-        way = Way("direct", epsilon)
+        way = ours(epsilon)
         utility = walk.measured(way, pcor.testing.seeded(7))["utility"]
         released = pcor.release(
             table, record.key, epsilon, "lof", "direct", chooser=pcor.testing.seeded(7)
@@ -105,14 +105,14 @@ def test_the_direct_mechanism_gives_what_a_release_with_the_same_decisions_gives
 
 
 def test_only_a_walk_of_its_own_is_timed() -> None:
-    measured = measuring.measure(unit(0, DIRECT, Way("direct", "0.05").key))
+    measured = measuring.measure(unit(0, DIRECT, ours("0.05").key))
     assert "seconds" in measured[DIRECT]["many"]
-    assert "seconds" not in measured[Way("direct", "0.05").key]["many"]
+    assert "seconds" not in measured[ours("0.05").key]["many"]
 
 
 def test_overlap_with_the_start_is_at_most_one() -> None:
-    way = Way("breadth_first", "0.2", 10, "paper", "overlap").key
-    direct = Way("direct", "0.2", utility="overlap").key
+    way = paper("breadth_first", "0.2", 10, "overlap").key
+    direct = ours("0.2", "overlap").key
     measured = measuring.measure(unit(0, way, direct))
     assert 0 < measured[way]["many"]["utility"] <= 1
     assert measured[direct]["many"]["utility"] > 0.9
@@ -130,11 +130,14 @@ def test_the_same_unit_is_measured_the_same_twice_and_another_seed_otherwise() -
 @given(
     st.builds(
         Way,
-        search=st.sampled_from(["direct", "breadth_first"]),
+        settings=st.builds(
+            pcor.Settings,
+            search=st.sampled_from(["direct", "breadth_first"]),
+            samples=st.one_of(st.none(), st.integers(1, 500)),
+            accounting=st.sampled_from(["tight", "paper"]),
+            utility=st.sampled_from(["population", "overlap"]),
+        ),
         epsilon=st.sampled_from(["0.2", "0.05"]),
-        samples=st.integers(0, 500),
-        accounting=st.sampled_from(["tight", "paper"]),
-        utility=st.sampled_from(["population", "overlap"]),
     )
 )
 def test_a_way_is_read_back_from_its_key(way: Way) -> None:

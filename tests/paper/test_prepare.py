@@ -15,7 +15,7 @@ from pcor.paper import measuring, tables
 from pcor.paper.conducting import Request
 from pcor.paper.prepare import prepare_homicide, prepare_salary
 from pcor.paper.running import Unit
-from pcor.paper.ways import Way
+from pcor.paper.ways import paper
 from tests.helpers.paper_units import pcor_
 
 SALARY_2012 = """\
@@ -124,7 +124,7 @@ def test_files_that_are_not_there_are_named(words: tuple[str, ...], message: str
 
 @pytest.mark.skipif(not os.environ.get("PCOR_DATA"), reason="PCOR_DATA names no folder of tables")
 def test_on_the_authors_table_grubbs_at_a_tenth_gives_the_papers_utility() -> None:
-    way = Way("breadth_first", "0.1", 50, "paper")
+    way = paper("breadth_first", "0.1", 50)
     found = [
         measuring.measure(Unit("releases", "authors_salary_11k", "grubbs", n, 0, (way.key,)))
         for n in range(40)

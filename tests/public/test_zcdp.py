@@ -17,7 +17,7 @@ from pcor.audit import exact_log_chances
 from pcor.errors import BudgetExceeded, ParameterError
 from pcor.public.accounting import bill
 from pcor.public.zcdp import range_for, rho_for
-from pcor.releasing.plan import plan
+from pcor.releasing.settings import plan
 from tests.helpers.neighbours import DETECTORS, SCHEMA, Row, Small, f_neighbours
 from tests.helpers.small_tables import STEEP, lowest, tables
 
@@ -156,7 +156,7 @@ def test_far_too_large_exponents_are_found(monkeypatch: pytest.MonkeyPatch) -> N
         honest = bill(*args)
         return replace(honest, eta=8 * honest.eta, step_eta=8 * honest.step_eta)
 
-    monkeypatch.setattr("pcor.releasing.plan.bill", broken)
+    monkeypatch.setattr("pcor.releasing.terms.bill", broken)
     assert largest() > 1e-2
 
 

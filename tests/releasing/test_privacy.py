@@ -188,7 +188,7 @@ def test_half_the_noise_is_found(
     start = None if isinstance(search, pcor.Direct | pcor.Uniform) else lowest(here)
     options = {"epsilon": EPSILON, "detector": detector, "search": search, "start": start}
     assert worst_ratio(here, others, **options) <= EPSILON + ROUNDING
-    monkeypatch.setattr("pcor.releasing.plan.bill", halve_the_noise(bill))
+    monkeypatch.setattr("pcor.releasing.terms.bill", halve_the_noise(bill))
     assert worst_ratio(here, others, **options) > 1.3 * EPSILON
 
 

@@ -15,7 +15,7 @@ from pyarrow import csv
 import pcor
 from pcor.errors import NoValidContext, SourceError, TooLarge
 from pcor.rows import encoding
-from pcor.search.margin import LARGEST_FACTOR, soft_scores
+from pcor.search.margin import LARGEST_FACTOR, margin_scores
 from tests.helpers.changing_rows import DP, RECORD, SCHEMA, Median, people
 from tests.helpers.engines import LOCAL
 
@@ -159,7 +159,7 @@ def test_the_scores_of_the_largest_table_do_not_wrap() -> None:
     n = encoding.MOST_ROWS + 1  # with the row that a neighbour has more
     inside = np.array([0, 1, n])
     counts = np.full(3, n)
-    scores = soft_scores(rule, steepness, counts, counts, inside).tolist()
+    scores = margin_scores(rule, steepness, counts, counts, inside).tolist()
     expected = [min(b * n, b * (n - (1 << 31) + 1), steepness * (a * n - b * c)) for c in (0, 1, n)]
     assert scores == expected
     assert max(scores) - min(scores) < 1 << 62

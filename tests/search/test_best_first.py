@@ -20,8 +20,8 @@ import pcor
 from pcor.audit.exact import selection_chances
 from pcor.mechanism.ordered_selection import Candidates, draw_first
 from pcor.mechanism.selection import SystemChooser
-from pcor.releasing.plan import plan
 from pcor.releasing.run import best_first, draw
+from pcor.releasing.settings import plan
 from pcor.rows.cells import Words
 from pcor.search import best_first as best_first_module
 from pcor.search.best_first import BestFirst

@@ -23,10 +23,11 @@ from pcor.audit import exact_log_chances, largest_log_ratio
 from pcor.errors import ParameterError
 from pcor.mechanism.ordered_selection import draw_first
 from pcor.mechanism.selection import SystemChooser
-from pcor.releasing.plan import Plan, plan
+from pcor.releasing.plan import Plan
 from pcor.releasing.run import best_first
-from pcor.search import margin as soft
-from pcor.search.margin import SoftOrder, score_range, soft_scores
+from pcor.releasing.settings import plan
+from pcor.search import margin
+from pcor.search.margin import MarginOrder, margin_scores, score_range
 from pcor.search.validity import Validity
 from tests.helpers.margins import DETECTORS, MECHANISMS, ON_THE_EDGE
 from tests.helpers.neighbours import SCHEMA, Row, small
@@ -138,7 +139,7 @@ def test_an_understated_price_fails_the_same_check(
     """A price by the margin alone, without what the row adds to the population; and half of it."""
     honest = worst(ON_THE_EDGE, DETECTORS["tail"], guarantee="dp", selection=mechanism)
     assert honest <= 1 + ROUNDING
-    monkeypatch.setattr("pcor.releasing.plan.score_range", lambda d, s: score_range(d, s) // 2)
+    monkeypatch.setattr("pcor.releasing.terms.score_range", lambda d, s: score_range(d, s) // 2)
     assert worst(ON_THE_EDGE, DETECTORS["tail"], guarantee="dp", selection=mechanism) > 1.2
 
 
@@ -167,7 +168,7 @@ def test_the_score_is_positive_exactly_where_the_context_is_valid(
     detector = DETECTORS[name]
     n = np.array([a + b for a, b in people])
     c = np.array([b for _, b in people])
-    scores = soft_scores(detector, steepness, n, n, c)
+    scores = margin_scores(detector, steepness, n, n, c)
     share = detector.share_exact
     for score, rows, inside in zip(scores.tolist(), n.tolist(), c.tolist(), strict=True):
         valid = rows >= detector.min_population and share * rows - inside > 0
@@ -180,11 +181,11 @@ def test_the_score_is_positive_exactly_where_the_context_is_valid(
         assert score == exact
 
 
-def order_of(rows: list[Row], detector: pcor.CountDetector) -> tuple[SoftOrder, Plan, pcor.Table]:
+def order_of(rows: list[Row], detector: pcor.CountDetector) -> tuple[MarginOrder, Plan, pcor.Table]:
     table = small(rows, detector).table
     settled = plan(table.schema, 1, detector=detector, guarantee="dp", steepness=4)
     order = best_first(settled, Validity(table, table.record(0), detector))
-    assert isinstance(order, SoftOrder)
+    assert isinstance(order, MarginOrder)
     return order, settled, table
 
 
@@ -197,7 +198,7 @@ def scores_by_hand(
     for mask in table.record(0).space.masks():
         values, counts = table.distribution(mask)
         n, c = counts.sum(), counts[detector.in_region(values, value)].sum()
-        score = soft_scores(detector, steepness, *(np.array([x]) for x in (n, n, c)))
+        score = margin_scores(detector, steepness, *(np.array([x]) for x in (n, n, c)))
         found[mask] = int(score[0])
     return found
 
@@ -208,9 +209,9 @@ def test_every_context_is_met_once_by_falling_score(
     rows: list[Row], name: str, listed: bool, step: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(soft, "LARGEST_LIST", 24 if listed else -1)
-        patch.setattr(soft, "FIRST_STEP", step)
-        patch.setattr(soft, "LARGEST_STEP", step)
+        patch.setattr(margin, "LARGEST_LIST", 24 if listed else -1)
+        patch.setattr(margin, "FIRST_STEP", step)
+        patch.setattr(margin, "LARGEST_STEP", step)
         order, _, table = order_of(rows, DETECTORS[name])
         expected = scores_by_hand(table, DETECTORS[name], 4)
         while not order.finished:
@@ -232,7 +233,7 @@ def test_releases_have_the_exact_chances_and_no_others(
     listed: bool, factor: int, accepted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Chi-square of 4,000 draws, false alarms one in 1e9; twice the exponent must be rejected."""
-    monkeypatch.setattr(soft, "LARGEST_LIST", 24 if listed else -1)
+    monkeypatch.setattr(margin, "LARGEST_LIST", 24 if listed else -1)
     detector = DETECTORS["tail"]
     _, settled, table = order_of(ON_THE_EDGE, detector)
     chances = {

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pcor import Context, Overlap, Population, PopulationSize, Schema, Table, demo
 from pcor.errors import ParameterError, UnknownName
-from pcor.releasing.plan import plan
+from pcor.releasing.settings import plan
 from pcor.search.utility import LARGEST_SCORE, Scorer, describe_utility, get_utility
 from tests.helpers.strategies import METRIC, Row, arrow, contexts, covered, few, schemas, tables
 

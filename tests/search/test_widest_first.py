@@ -265,7 +265,7 @@ def test_half_the_noise_is_found(search: pcor.Search, monkeypatch: pytest.Monkey
     here, others = f_neighbours(HIDDEN, detector)
     options: dict[str, Any] = {"epsilon": 1, "detector": detector, "search": search}
     assert worst_ratio(here, others, **options) <= 1 + ROUNDING
-    monkeypatch.setattr("pcor.releasing.plan.bill", halve_the_noise(bill))
+    monkeypatch.setattr("pcor.releasing.terms.bill", halve_the_noise(bill))
     assert worst_ratio(here, others, **options) > 1.3
 
 

@@ -158,7 +158,12 @@ def _kinds(hint: Any) -> Iterator[Any]:
 
 
 def _hints(command: Any) -> dict[str, Any]:
-    return get_type_hints(inspect.unwrap(command.callback)) if command.callback else {}
+    if not command.callback:
+        return {}
+    # What makes options of declared settings has a signature of its own; the function has not.
+    return get_type_hints(
+        inspect.unwrap(command.callback, stop=lambda one: hasattr(one, "__signature__"))
+    )
 
 
 def _default(one: Any) -> str:

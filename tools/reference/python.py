@@ -17,9 +17,12 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Make a release": (
         "plan",
         "release",
+        "Settings",
         "Plan",
         "Release",
         "Promise",
+        "OCDP",
+        "PureDP",
         "plan_many",
         "release_many",
     ),

@@ -8,7 +8,7 @@ which scores, is worked out for both tables; ``divergence`` does the rest. Four 
 - A search without random decisions (direct by another utility, widest-first) is run on the verdicts
   of the changed table: its candidates are a function of COE and public knowledge.
 - A search with random decisions is replayed along every path (``exact``), where they are few.
-- With ``guarantee="dp"`` every context is a candidate, and one row changes its soft score.
+- Under pure DP every context is a candidate, and one row changes its margin score.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from pcor.audit.divergence import (
     divergence,
     divergence_of_logs,
 )
-from pcor.audit.exact import PATH_LIMIT, exact_log_chances
+from pcor.audit.exact import PATH_LIMIT, planned_log_chances
 from pcor.audit.neighbours import Neighbour
-from pcor.detectors import CountDetector
 from pcor.errors import NoValidContext, ParameterError, StartError, TooLarge
 from pcor.mechanism.selection import SystemChooser
 from pcor.public.context import pack
 from pcor.releasing.plan import Plan
 from pcor.releasing.run import check_start, explore
+from pcor.releasing.terms import margin_of
 from pcor.rows.table import Table
 from pcor.search import Direct, WidestFirst
 from pcor.search.coe import ENUMERATION_LIMIT, check_size
-from pcor.search.margin import soft_scores
+from pcor.search.margin import margin_scores
 from pcor.search.utility import Scorer, chosen_context, counts_rows
 from pcor.search.validity import Validity
 
@@ -129,22 +129,21 @@ class Audited:
         )
 
 
-def comparison(audited: Audited, limit: int = PATH_LIMIT, **options: Any) -> Comparison:
+def comparison(audited: Audited, limit: int = PATH_LIMIT) -> Comparison:
     """Return the exact way to compare the releases of a plan.
 
     Args:
         audited: the record, the plan and the table.
         limit: the most paths of random decisions to replay.
-        **options: those that the plan was made with.
     """
     settled = audited.settled
-    if settled.guarantee == "dp":
-        return _Soft(audited)
+    if not settled.guarantee.relaxed:
+        return _ByMargin(audited)
     if isinstance(settled.search, Direct) and counts_rows(settled.utility):
         return _Direct(audited)
     if isinstance(settled.search, Direct | WidestFirst):
         return _Listed(audited)
-    return _Replayed(audited, limit, options)
+    return _Replayed(audited, limit)
 
 
 class _Direct:
@@ -207,18 +206,17 @@ class _Direct:
         return found
 
 
-class _Soft:
-    """All contexts, by soft scores."""
+class _ByMargin:
+    """All contexts, by margin scores."""
 
     def __init__(self, audited: Audited) -> None:
         self._audited = audited
-        rule, table = audited.settled.detector, audited.table
+        table = audited.table
+        self._rule, self._steepness = margin_of(audited.settled.settings)
         weights = Scorer(audited.settled.utility, table).weights
-        if weights is None or not isinstance(rule, CountDetector):
-            raise ParameterError(
-                "guarantee 'dp' goes with a detector that counts: tail, neighbourhood or rare_bin"
-            )
-        self._rule, self._region = rule, rule.region_counts(table.view, audited.record.value)
+        if weights is None:
+            raise ParameterError("margin scores need the utility population or overlap")
+        self._region = self._rule.region_counts(table.view, audited.record.value)
         self._utilities = audited.totals(weights)
         self._rows = audited.totals(table.view.cell_counts)
         self._inside = audited.totals(self._region)
@@ -226,8 +224,7 @@ class _Soft:
         self._here = self._scores(self._utilities, self._rows, self._inside)
 
     def _scores(self, utilities: Numbers, rows: Numbers, inside: Numbers) -> Numbers:
-        steepness = self._audited.settled.steepness
-        return soft_scores(self._rule, steepness or 1, utilities, rows, inside)
+        return margin_scores(self._rule, self._steepness, utilities, rows, inside)
 
     def against(self, change: Neighbour) -> Divergence:
         covering = self._audited.covering(self._all, change).astype(np.int64)
@@ -281,27 +278,19 @@ class _Listed:
 class _Replayed:
     """Every path of random decisions."""
 
-    def __init__(self, audited: Audited, limit: int, options: dict[str, Any]) -> None:
-        self._audited, self._limit, self._options = audited, limit, options
+    def __init__(self, audited: Audited, limit: int) -> None:
+        self._audited, self._limit = audited, limit
         self._here = self._logs(audited.table)
 
     def _logs(self, table: Table) -> dict[Any, float]:
-        bill, search = self._audited.settled.bill, self._audited.settled.search
+        settled = self._audited.settled
         try:
-            return dict(
-                exact_log_chances(
-                    table,
-                    self._audited.record.key,
-                    bill.epsilon,
-                    limit=self._limit,
-                    **self._options,
-                )
-            )
+            return dict(planned_log_chances(settled, table, self._audited.record.key, self._limit))
         except TooLarge:
             raise TooLarge(
-                f"search {search.name!r} makes too many random decisions on this table to be "
-                "audited exactly; audit search 'direct' or 'widest_first', take fewer samples, or "
-                "look for a lower bound with pcor.audit.sampled_epsilon"
+                f"search {settled.search.name!r} makes too many random decisions on this table to "
+                "be audited exactly; audit search 'direct' or 'widest_first', take fewer samples, "
+                "or look for a lower bound with pcor.audit.sampled_epsilon"
             ) from None
 
     def against(self, change: Neighbour) -> Divergence:

@@ -23,8 +23,9 @@ from pcor.errors import NOTHING, NoValidContext, TooLarge
 from pcor.mechanism.ordered_selection import Candidates
 from pcor.mechanism.randomness import Accepts, Chooser
 from pcor.public.context import Context
-from pcor.releasing.plan import Plan, plan
+from pcor.releasing.plan import Plan
 from pcor.releasing.run import best_first, check_start, explore
+from pcor.releasing.settings import Settings
 from pcor.rows.table import Table
 from pcor.search.validity import Validity
 
@@ -48,8 +49,7 @@ def exact_distribution(
         record: the record's key.
         epsilon: the total cost.
         limit: the most paths of decisions to replay.
-        **options: the options of ``pcor.release``: detector, search, utility, samples, start,
-            accounting, selection, guarantee, delta, steepness.
+        **options: the settings of the release, as for ``pcor.release``.
     """
     logs = exact_log_chances(table, record, epsilon, limit=limit, **options)
     if set(logs) == {None}:
@@ -61,7 +61,15 @@ def exact_log_chances(
     table: Table, record: int | str, epsilon: object, *, limit: int = PATH_LIMIT, **options: Any
 ) -> dict[Context | None, float]:
     """Return the logarithm of the chance of every answer; ``None`` stands for "none was found"."""
-    settled = plan(table.schema, epsilon, **options)
+    return planned_log_chances(
+        Settings(**options).plan(table.schema, epsilon), table, record, limit
+    )
+
+
+def planned_log_chances(
+    settled: Plan, table: Table, record: int | str, limit: int
+) -> dict[Context | None, float]:
+    """Return the same for a plan that is made."""
     queried = table.record(record)
     check_start(settled.search, queried)
     validity = Validity(table, queried, settled.detector)

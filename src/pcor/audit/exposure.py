@@ -12,6 +12,7 @@ stated is computed, not sampled, and wrong by less than ``divergence.ERROR``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -23,17 +24,20 @@ from pcor.audit.cubes import Cubes
 from pcor.audit.exact import PATH_LIMIT
 from pcor.audit.neighbours import Neighbour, checked_metrics, insertions, removals
 from pcor.audit.report import Exposed, Exposure
-from pcor.detectors import CountDetector
-from pcor.errors import ParameterError, TooLarge
+from pcor.errors import TooLarge
 from pcor.public.context import Context
+from pcor.public.guarantee import get_guarantee
 from pcor.public.schema import Schema, Value
-from pcor.releasing.plan import plan
+from pcor.releasing.plan import Plan
+from pcor.releasing.settings import Settings
+from pcor.releasing.terms import margin_of
 from pcor.rows.table import Table, check_table
 from pcor.search import Direct
 from pcor.search.coe import ENUMERATION_LIMIT, Progress
 from pcor.search.direct import COUNTABLE
 
-# Under dp the ratio is computed while it takes no more scores than this; a proof bounds it anyway.
+# Under pure DP the ratio is computed while it takes no more scores than this; a proof bounds it
+# anyway.
 _MOST_SCORES = 1 << 27
 
 _QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -68,19 +72,41 @@ def exposure(
             is listed up to it too.
         paths: the most paths of random decisions to replay.
         progress: called with (parts done, parts in all) now and then.
-        **options: the options of ``pcor.release``: detector, search, utility, samples, start,
-            accounting, selection, guarantee, delta, steepness.
+        **options: the settings of the release, as for ``pcor.release``.
     """
     check_table(table)
-    options = audited_options(options, limit)
-    settled = plan(table.schema, epsilon, **options)
+    settled = audited_settings(Settings(**options), limit).plan(table.schema, epsilon)
+    return planned_exposure(
+        settled,
+        table,
+        record,
+        insert=insert,
+        rows=rows,
+        limit=limit,
+        paths=paths,
+        progress=progress,
+    )
+
+
+def planned_exposure(
+    settled: Plan,
+    table: Table,
+    record: int | str,
+    *,
+    insert: Sequence[float] | None = None,
+    rows: Sequence[int | str] | None = None,
+    limit: int | None = None,
+    paths: int = PATH_LIMIT,
+    progress: Progress | None = None,
+) -> Exposure:
+    """Return the same for a plan that is made."""
     given = None if insert is None else checked_metrics(insert, "insert")
     audited = Audited(table, record, settled, max(limit or 0, ENUMERATION_LIMIT))
     metrics = tuple(_usual_metrics(audited) if given is None else given)
     people = _people(audited, rows)
     contexts = int(audited.valid.sum())
     tried = len(metrics) * int(np.prod([len(a.values) for a in table.schema.attributes]))
-    if settled.guarantee == "dp":
+    if not settled.guarantee.relaxed:
         ratio = _everyone(audited, metrics)
         return Exposure(
             audited.record.key,
@@ -92,7 +118,7 @@ def exposure(
             everyone=ratio,
             **_own(audited),
         )
-    way = comparison(audited, paths, **options)
+    way = comparison(audited, paths)
     gone = removals(audited.validity, rows=rows, limit=limit, progress=_phase(progress, 0))
     come, note = _newcomers(audited, metrics, limit, _phase(progress, 1), given=given is not None)
     found = _compared(audited, way, [*gone, *come], _phase(progress, 2))
@@ -110,12 +136,14 @@ def exposure(
     )
 
 
-def audited_options(options: dict[str, Any], limit: int | None) -> dict[str, Any]:
-    """Return the options of a release that draws from as many contexts as an audit looks at."""
-    search, guarantee = options.get("search", "auto"), options.get("guarantee")
-    if limit is None or not (search == "direct" or (search == "auto" and guarantee == "dp")):
-        return options
-    return options | {"search": Direct(limit=min(max(limit, ENUMERATION_LIMIT), COUNTABLE))}
+def audited_settings(settings: Settings, limit: int | None) -> Settings:
+    """Return the settings of a release that draws from as many contexts as an audit looks at."""
+    direct = settings.search == "direct" or (
+        settings.search == "auto" and not get_guarantee(settings.guarantee).relaxed
+    )
+    if limit is None or not direct:
+        return settings
+    return replace(settings, search=Direct(limit=min(max(limit, ENUMERATION_LIMIT), COUNTABLE)))
 
 
 def exposures(
@@ -224,13 +252,10 @@ def _everyone(audited: Audited, metrics: Sequence[float]) -> float | None:
 def _kinds(audited: Audited, metrics: Sequence[float]) -> list[Neighbour]:
     """Return one of each kind of change by one row.
 
-    Rows of one cell that are in the record's region, or are not, change every soft score alike.
+    Rows of one cell that are in the record's region, or are not, change every margin score alike.
     """
-    view, schema, rule = audited.table.view, audited.table.schema, audited.settled.detector
-    if not isinstance(rule, CountDetector):
-        raise ParameterError(
-            "guarantee 'dp' goes with a detector that counts: tail, neighbourhood or rare_bin"
-        )
+    view, schema = audited.table.view, audited.table.schema
+    rule, _ = margin_of(audited.settled.settings)
     inside = rule.in_region(view.values, audited.record.value)
     mine = view.alike(audited.table.words([audited.space.fixed])[0], audited.record.value)
     others = np.arange(len(view.values))
@@ -248,7 +273,7 @@ def _kinds(audited: Audited, metrics: Sequence[float]) -> list[Neighbour]:
 
 
 def _harmless(kind: str, places: tuple[int, ...], value: float) -> Neighbour:
-    """Return a change under which nothing is said of COE: soft scores do not ask for it."""
+    """Return a change under which nothing is said of COE: margin scores do not ask for it."""
     none = Cubes.of(np.zeros(0, dtype=np.uint64))
     return Neighbour(kind, places, value, 1, none, none)
 

@@ -84,16 +84,8 @@ class Match:
             one += f" and delta {float(promise.delta):g}"
             slack = group_delta(promise.epsilon, promise.delta, self.changes)
             all_of_them += f" with a delta of {slack:.3g}"
-        if promise.guarantee == "dp":
-            return (
-                f"To {who} {one} under guarantee 'dp' promises {all_of_them}, whatever their "
-                f"{moved} does to the set of valid contexts."
-            )
-        return (
-            f"To {who} whose {moved} leaves the set of valid contexts as it is, {one} promises "
-            f"{all_of_them}; in {self.equal:.1%} of {self.repeats} random tries it did. To others "
-            "OCDP promises nothing."
-        )
+        kept = f"in {self.equal:.1%} of {self.repeats} random tries it did"
+        return promise.guarantee.to_group(who, moved, one, all_of_them, kept)
 
 
 def group_epsilon(epsilon: object, people: int) -> Fraction:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pcor.audit.divergence import ERROR
 from pcor.errors import plain
-from pcor.public.guarantee import OWNER_ONLY
+from pcor.public.guarantee import OWNER_ONLY, PureDP
 from pcor.public.schema import Value
 from pcor.releasing.plan import Plan
 
@@ -67,7 +67,7 @@ class Exposure:
         newcomers: those who would change COE, most exposed first.
         metrics: the metrics of the newcomers.
         note: why something was not looked at; empty where everything was.
-        everyone: under ``guarantee="dp"``, the largest log ratio that anybody in the table or any
+        everyone: under pure DP, the largest log ratio that anybody in the table or any
             newcomer looked at faces; ``None`` where it was not computed.
         values: the record's own attribute values.
         metric: its own metric.
@@ -113,9 +113,9 @@ class Exposure:
     def largest_ratio(self) -> float | None:
         """The largest log ratio of an answer that is possible with and without an exposed person.
 
-        Under ``guarantee="dp"`` that of everybody.
+        Under pure DP that of everybody.
         """
-        if self.settled.guarantee == "dp":
+        if not self.settled.guarantee.relaxed:
             return self.everyone
         ratios = [one.ratio for one in self.exposed if one.ratio is not None]
         return max(ratios, default=None)
@@ -127,7 +127,7 @@ class Exposure:
     @property
     def verdict(self) -> str:
         """What it comes to, in plain words."""
-        said = _pure_verdict(self) if self.settled.guarantee == "dp" else _verdict(self)
+        said = _verdict(self) if self.settled.guarantee.relaxed else _pure_dp_verdict(self)
         return " ".join(filter(None, [said, position_verdict(self), self.note]))
 
     def __str__(self) -> str:
@@ -161,8 +161,8 @@ class Exposure:
 # -- in plain words -------------------------------------------------------------------------------
 
 _INSTEAD = (
-    "Under guarantee 'dp' (detectors tail, neighbourhood, rare_bin) nobody would be: it covers "
-    "everyone but the record."
+    f"Under guarantee {PureDP.name!r} (detectors {', '.join(PureDP.detectors)}) nobody would be: "
+    "it covers everyone but the record."
 )
 
 
@@ -215,7 +215,7 @@ def position_verdict(found: Exposure) -> str:
     )
 
 
-def _pure_verdict(found: Exposure) -> str:
+def _pure_dp_verdict(found: Exposure) -> str:
     epsilon = plain(found.settled.bill.epsilon)
     computed = (
         ""
@@ -223,9 +223,9 @@ def _pure_verdict(found: Exposure) -> str:
         else f" Computed on this table, the largest log ratio is {found.everyone:.6g}."
     )
     return (
-        f"For record {found.record}, a release under guarantee 'dp' with epsilon {epsilon} exposes "
-        f"nobody: with or without any one of the {found.people:,} other people, or a newcomer, no "
-        f"answer's chance differs by more than a factor exp({epsilon}).{computed}"
+        f"For record {found.record}, a release under guarantee {PureDP.name!r} with epsilon "
+        f"{epsilon} exposes nobody: with or without any one of the {found.people:,} other people, "
+        f"or a newcomer, {found.settled.promise.bound}.{computed}"
     )
 
 

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from pcor.errors import NoValidContext, ParameterError, check_whole
 from pcor.mechanism.selection import SystemChooser
 from pcor.public.context import Context
-from pcor.releasing.plan import plan
 from pcor.releasing.run import check_start, draw
+from pcor.releasing.settings import Settings
 from pcor.rows.table import Table
 from pcor.search.validity import Validity
 
@@ -121,7 +121,7 @@ def answers(table: Table, record: int | str, epsilon: object, **options: Any) ->
         epsilon: the total cost of a release.
         **options: the options of ``pcor.release``.
     """
-    settled = plan(table.schema, epsilon, **options)
+    settled = Settings(**options).plan(table.schema, epsilon)
     queried = table.record(record)
     check_start(settled.search, queried)
     validity, chooser = Validity(table, queried, settled.detector), SystemChooser()

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from pcor.errors import MetricError, SourceError, did_you_mean
-from pcor.public.guarantee import OWNER_ONLY
+from pcor.public.guarantee import OWNER_ONLY, PureDP
 from pcor.public.schema import REVIEW, Attribute, Metric, Schema, Value, toml_value
 from pcor.rows.columns import check_separator, column_names, read_columns
 from pcor.rows.encoding import (
@@ -45,7 +45,7 @@ _HEADER = """\
 """
 NO_ID = (
     "no id column: a record is its row number, nothing is promised to whoever stands before it, "
-    "and guarantee 'dp' is refused"
+    f"and guarantee {PureDP.name!r} is refused"
 )
 
 

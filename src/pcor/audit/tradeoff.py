@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,15 +22,17 @@ from pcor.detectors import Detector, get_detector
 from pcor.errors import NoValidContext, ParameterError, TooLarge, check_whole, counted
 from pcor.mechanism.randomness import Chooser
 from pcor.public.context import Context
+from pcor.public.guarantee import PureDP
 from pcor.public.schema import Schema
-from pcor.releasing.plan import Plan, plan
+from pcor.releasing.plan import Plan
 from pcor.releasing.run import best_first, explore
+from pcor.releasing.settings import Settings
 from pcor.rows.table import Table
 from pcor.search import Direct
 from pcor.search.best_first import BestFirst, Met
 from pcor.search.coe import ENUMERATION_LIMIT, outliers
 from pcor.search.direct import COUNTABLE, advice
-from pcor.search.margin import SoftOrder
+from pcor.search.margin import MarginOrder
 from pcor.search.validity import Validity
 from pcor.testing import seeded
 
@@ -52,38 +54,29 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Line:
-    """One way to release: the settings of ``pcor.release`` that stay while epsilon changes."""
+    """One way to release: the settings that stay while epsilon changes."""
 
     name: str
-    search: str = "direct"
-    guarantee: str = "ocdp"
-    accounting: str = "tight"
-    delta: str | None = None
+    settings: Settings
 
     def plan(
         self, schema: Schema, epsilon: object, detector: Detector, limit: int = ENUMERATION_LIMIT
     ) -> Plan:
         """Settle a release of this line."""
-        return plan(
-            schema,
-            epsilon,
-            detector=detector,
-            search=self.search,
-            guarantee=self.guarantee,
-            accounting=self.accounting,
-            delta=self.delta,
-            limit=limit if self.search == "direct" else None,
-        )
+        most = limit if self.settings.search == "direct" else None
+        return replace(self.settings, detector=detector, limit=most).plan(schema, epsilon)
 
 
+_DIRECT = Line("direct", Settings(search="direct"))
 LINES = (
-    *(Line(name, name) for name in ("direct", "widest_first", "uniform", "random_walk")),
-    *(Line(name, name) for name in ("depth_first", "breadth_first")),
-    Line("breadth_first, paper's price", "breadth_first", accounting="paper"),
-    Line("breadth_first, delta 1e-6", "breadth_first", delta="1e-6"),
+    _DIRECT,
+    *(Line(name, Settings(search=name)) for name in ("widest_first", "uniform", "random_walk")),
+    *(Line(name, Settings(search=name)) for name in ("depth_first", "breadth_first")),
+    Line("breadth_first, paper's price", Settings(search="breadth_first", accounting="paper")),
+    Line("breadth_first, delta 1e-6", Settings(search="breadth_first", delta="1e-6")),
 )
-# With a detector that counts, and a guarantee for everyone but the record.
-PURE = Line("direct, dp", guarantee="dp")
+# With a detector that counts.
+PURE_DP = Line(f"direct, {PureDP.name}", Settings(search="direct", guarantee=PureDP.name))
 
 
 @dataclass(frozen=True)
@@ -94,7 +87,7 @@ class Point:
         epsilon: the total cost of a release.
         line: the name of the line.
         search: where candidates come from.
-        guarantee: ocdp or dp.
+        guarantee: the name of the guarantee.
         accounting: tight or paper.
         delta: the slack, 0 for most.
         detector: the rule that calls a record an outlier.
@@ -152,7 +145,7 @@ def tradeoff(
     check_space(table.schema, limit)
     rule = get_detector(detector)
     plans = {line: [line.plan(table.schema, e, rule, limit) for e in epsilons] for line in lines}
-    direct = [Line("direct").plan(table.schema, e, rule, limit) for e in epsilons]
+    direct = [_DIRECT.plan(table.schema, e, rule, limit) for e in epsilons]
     flattest = min(float(settled.bill.eta) for settled in direct)
     found: dict[Line, list[list[Outcome]]] = {line: [] for line in lines}
     for place, record in enumerate(records):
@@ -241,7 +234,7 @@ def _candidates(
     """Run a search. Nothing found is no candidates."""
     if isinstance(settled.search, Direct):
         order = best_first(settled, validity)
-        return _soft(order, validity, eta) if isinstance(order, SoftOrder) else valid
+        return _by_margin(order, validity, eta) if isinstance(order, MarginOrder) else valid
     try:
         _, listed = explore(settled, validity, chooser)
     except NoValidContext:
@@ -260,8 +253,8 @@ def _best(validity: Validity, eta: float) -> Candidates:
     return Candidates(scores, scores)
 
 
-def _soft(order: SoftOrder, validity: Validity, eta: float) -> Candidates:
-    """Return all contexts by soft score, or those that can be drawn where they are too many."""
+def _by_margin(order: MarginOrder, validity: Validity, eta: float) -> Candidates:
+    """Return all contexts by margin score, or those that can be drawn where they are too many."""
     if order.list_all():
         return Candidates(order.scores, order.populations() * (order.scores > 0))
     _meet(order, eta)
@@ -275,7 +268,7 @@ def _scores(order: Met) -> Numbers:
     return scores.astype(np.int64)
 
 
-def _meet(order: BestFirst | SoftOrder, eta: float) -> None:
+def _meet(order: BestFirst | MarginOrder, eta: float) -> None:
     """Meet candidates until the others can hardly be drawn."""
     while not order.finished:
         order.advance()
@@ -335,8 +328,8 @@ def _point(line: Line, settled: Plan, outcomes: Sequence[Outcome]) -> Point:
         epsilon=float(settled.bill.epsilon),
         line=line.name,
         search=settled.search.name,
-        guarantee=line.guarantee,
-        accounting=line.accounting,
+        guarantee=settled.guarantee.name,
+        accounting=settled.bill.accounting,
         delta=float(settled.bill.delta),
         detector=settled.detector.name,
         records=len(outcomes),

@@ -18,18 +18,17 @@ from pcor.audit import (
     coe_match,
     joint_exposure,
 )
-from pcor.audit import exposure as exposure_of
 from pcor.audit.divergence import ERROR
-from pcor.audit.exposure import audited_options
+from pcor.audit.exposure import audited_settings, planned_exposure
 from pcor.audit.match import KINDS, REPEATS, group_delta, group_epsilon
 from pcor.audit.report import chance
 from pcor.cli import options
 from pcor.cli.compiling import tell_of_compiling
 from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell, waiting
+from pcor.cli.setting_flags import NO_SETTINGS, GivenSettings, with_settings
 from pcor.errors import ParameterError, check_whole, plain
 from pcor.public.guarantee import Promise
 from pcor.public.schema import Schema
-from pcor.releasing.plan import plan
 from pcor.search.coe import ENUMERATION_LIMIT
 from pcor.support.files import check_target
 
@@ -46,6 +45,7 @@ Records = Annotated[
 
 
 @guarded
+@with_settings("audit")
 def audit(
     file: options.Rows,
     schema: options.SchemaFile,
@@ -54,18 +54,11 @@ def audit(
         Path | None,
         typer.Option("--records", help="Many records: a text file with one on each line."),
     ] = None,
-    detector: options.DetectorName = "lof",
     epsilon: Annotated[
         str,
         typer.Option("--epsilon", help="The cost of the release to be audited, for each record."),
     ] = "0.2",
-    search: options.SearchName = "auto",
-    samples: options.Samples = None,
-    accounting: options.Accounting = "tight",
-    selection: options.Selection = None,
-    guarantee: options.Guarantee = "ocdp",
-    delta: options.Delta = None,
-    steepness: options.Steepness = None,
+    given: GivenSettings = NO_SETTINGS,
     insert: Annotated[
         str | None,
         typer.Option(
@@ -109,17 +102,8 @@ def audit(
     metrics = _metrics(insert)
     check_whole("--repeats", repeats)
     declared = Schema.from_file(schema, draft=True)
-    settings: dict[str, Any] = {
-        "detector": detector,
-        "search": search,
-        "samples": samples,
-        "accounting": accounting,
-        "selection": selection,
-        "guarantee": guarantee,
-        "delta": delta,
-        "steepness": steepness,
-    }
-    plan(declared, epsilon, **audited_options(settings, limit))  # refuses without looking at rows
+    settings = audited_settings(given.read(declared), limit)
+    settled = settings.plan(declared, epsilon)  # refuses without looking at rows
     tell_of_compiling()
     with waiting("reading the table", quiet=as_json):
         table = pcor.Table(file, declared)
@@ -131,11 +115,13 @@ def audit(
         tell(f"auditing record {key}: judging its contexts again for each person in the table ...")
         with progress_bar(f"auditing record {key}") as progress:
             found.append(
-                exposure_of(
-                    table, key, epsilon, insert=metrics, limit=limit, progress=progress, **settings
+                planned_exposure(
+                    settled, table, key, insert=metrics, limit=limit, progress=progress
                 )
             )
-        matches.append(_matches(table, key, detector, repeats, seed, limit) if match else [])
+        matches.append(
+            _matches(table, key, settled.detector, repeats, seed, limit) if match else []
+        )
     if out is not None:
         from pcor.audit.chart import exposure_chart, save_exposure_chart
 
@@ -198,7 +184,7 @@ def _check_charts(out: Path) -> None:
 
 
 def _matches(
-    table: pcor.Table, key: str, detector: str, repeats: int, seed: int, limit: int | None
+    table: pcor.Table, key: str, detector: pcor.Detector, repeats: int, seed: int, limit: int | None
 ) -> list[Match]:
     found: list[Match] = []
     for kind in KINDS:
@@ -320,10 +306,9 @@ def _match_lines(matches: Sequence[Match], promise: Promise) -> list[str]:
         ]
         for match in matches
     ]
-    holds = "whatever becomes of COE" if promise.guarantee == "dp" else "only where COE is the same"
     return [
         "",
         f"Random rows that come or go, {matches[0].repeats} tables each (private). The promise "
-        f"holds {holds}:",
+        f"holds {promise.guarantee.condition}:",
         *_aligned([head, *rows], 1),
     ]

@@ -18,12 +18,14 @@ from pcor.cli import paying
 from pcor.cli.output import promised, say, say_json, tell, waiting
 from pcor.errors import ParameterError, SourceError, did_you_mean, plain
 from pcor.public.schema import Schema
+from pcor.releasing.batch.plan import ManyPlan, listed
+from pcor.releasing.batch.run import release_many_planned
 from pcor.rows.columns import column_names, read_columns
 from pcor.rows.keys import plain_key
 from pcor.support.files import check_target
 
 if TYPE_CHECKING:
-    from pcor.releasing.batch import ManyPlan, Results
+    from pcor.releasing.batch import Results
 
 OneRecord = Annotated[
     str | None,
@@ -129,16 +131,15 @@ def _column(path: Path, given: str | None, schema: Schema) -> str:
 
 
 def plan_listed(
-    schema: Schema,
+    each: pcor.Plan,
     records: Path,
     column: str | None,
-    request: Mapping[str, Any],
     *,
     full: bool,
     as_json: bool,
 ) -> None:
     """Tell what a run over a list would do and cost. Free: no row is looked at."""
-    planned = pcor.plan_many(schema, read_list(records, column, schema), **_each(request))
+    planned = ManyPlan(each, listed(read_list(records, column, each.schema)))
     if as_json:
         say_json(planned.to_dict())
         return
@@ -147,10 +148,9 @@ def plan_listed(
 
 
 def release_listed(
-    schema: Schema,
+    each: pcor.Plan,
     records: Path,
     column: str | None,
-    request: Mapping[str, Any],
     read_table: Callable[[], pcor.Table],
     *,
     ledger: str | None,
@@ -171,37 +171,30 @@ def release_listed(
         raise ParameterError(
             "--key names one request; with --records each record has a key of its own: leave it out"
         )
-    planned = pcor.plan_many(schema, read_list(records, column, schema), **_each(request))
+    planned = ManyPlan(each, listed(read_list(records, column, each.schema)))
     books = None if ledger is None else pcor.Ledger(ledger, create=False)
     paid: dict[str, Any] = dict(names)
     if books is not None:
-        paid["dataset"] = paying.check_dataset(books, names.get("dataset"), schema.name)
+        paid["dataset"] = paying.check_dataset(books, names.get("dataset"), each.schema.name)
     _tell_price(planned, books, paid)
     if books is None and seed is None and not as_json:
         tell(paying.NO_BOOKS)
     with waiting("reading the table", quiet=as_json):
         table = read_table()
     with _progress() as progress:
-        results = pcor.release_many(
+        results = release_many_planned(
+            planned,
             table,
-            planned.records,
             ledger=books,
+            names=paid,
             out=out,
             workers=workers,
             progress=progress,
             chooser=None if seed is None else pcor.testing.seeded(seed),
-            **paid,
-            **_each(request),
         )
     _show(results, out, full=full, as_json=as_json)
     if results.exit_code:
         raise typer.Exit(results.exit_code)
-
-
-def _each(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Name the cost as a run over many does."""
-    rest = dict(request)
-    return {"epsilon_each": rest.pop("epsilon"), **rest}
 
 
 def _tell_price(planned: ManyPlan, books: pcor.Ledger | None, paid: Mapping[str, str]) -> None:

@@ -15,18 +15,6 @@ if TYPE_CHECKING:
     from pcor.public.schema import Schema
 
 
-def _detectors(incomplete: str) -> list[str]:
-    from pcor.detectors import detector_names
-
-    return [name for name in detector_names() if name.startswith(incomplete)]
-
-
-def _searches(incomplete: str) -> list[str]:
-    from pcor.search import SEARCHES
-
-    return [name for name in ("auto", *SEARCHES) if name.startswith(incomplete)]
-
-
 File = Annotated[Path, typer.Argument(help="The table: a CSV or Parquet file.", metavar="FILE")]
 Rows = Annotated[
     str,
@@ -61,93 +49,6 @@ Epsilon = Annotated[
     typer.Option(
         "--epsilon",
         help="The total privacy cost, for example 0.2; smaller protects more.",
-    ),
-]
-DetectorName = Annotated[
-    str,
-    typer.Option(
-        "--detector",
-        autocompletion=_detectors,
-        help="What calls a record an outlier: lof, grubbs, histogram, tail, neighbourhood or "
-        "rare_bin; settings after a colon: lof:k=10,threshold=2.0, neighbourhood:radius=500, "
-        "'rare_bin:edges=0|1000|5000'.",
-    ),
-]
-SearchName = Annotated[
-    str,
-    typer.Option(
-        "--search",
-        autocompletion=_searches,
-        help="How contexts are looked for: auto, direct, widest_first, uniform, random_walk, "
-        "depth_first or breadth_first.",
-    ),
-]
-Samples = Annotated[
-    int | None,
-    typer.Option(
-        "--samples",
-        help="How many contexts a sampling search collects before the final draw: at most a "
-        "million, 100,000 for random_walk, 10,000 for depth_first and breadth_first.",
-    ),
-]
-UtilityName = Annotated[
-    str, typer.Option("--utility", help="What to maximise: population or overlap.")
-]
-OverlapWith = Annotated[
-    str | None,
-    typer.Option("--overlap-with", help="The context to stay close to, with --utility overlap."),
-]
-Start = Annotated[
-    str | None,
-    typer.Option(
-        "--start",
-        help="A valid context to start from: a sentence ('job is CEO; any city'), JSON or bits.",
-    ),
-]
-Accounting = Annotated[
-    str,
-    typer.Option(
-        "--accounting",
-        help="How the cost is worked out: tight, or paper to reproduce the paper's numbers.",
-    ),
-]
-Selection = Annotated[
-    str | None,
-    typer.Option(
-        "--selection",
-        help="The mechanism of every paid draw: permute_and_flip, or exponential (the default with "
-        "--delta or paper accounting).",
-    ),
-]
-Guarantee = Annotated[
-    str,
-    typer.Option(
-        "--guarantee",
-        help="ocdp (relaxed), or dp, which covers everyone but the record and needs tail, "
-        "neighbourhood or rare_bin.",
-    ),
-]
-Delta = Annotated[
-    str | None,
-    typer.Option(
-        "--delta",
-        help="A small chance, such as 1e-6, that buys depth_first and breadth_first more accuracy.",
-    ),
-]
-Limit = Annotated[
-    int | None,
-    typer.Option(
-        "--limit",
-        help="The largest space of contexts to draw from directly: 2^24 by default, 2^22 for auto. "
-        "Beyond 2^24 time and memory depend on the rows.",
-    ),
-]
-Steepness = Annotated[
-    int | None,
-    typer.Option(
-        "--steepness",
-        help="With --guarantee dp: how much being an outlier counts against population; by default "
-        "chosen for you.",
     ),
 ]
 Full = Annotated[

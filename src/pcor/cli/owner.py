@@ -15,6 +15,7 @@ from pyarrow import csv, parquet
 import pcor
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell, waiting
+from pcor.cli.setting_flags import DetectorName
 from pcor.detectors import get_detector
 from pcor.errors import TooLarge
 from pcor.public import wording
@@ -48,7 +49,7 @@ def contexts(
     file: options.Rows,
     schema: options.SchemaFile,
     record: options.RecordKey,
-    detector: options.DetectorName = "lof",
+    detector: DetectorName = "lof",
     limit: Annotated[
         int, typer.Option("--limit", help="The largest number of contexts to look at.")
     ] = ENUMERATION_LIMIT,
@@ -114,7 +115,7 @@ def _sentences(found: MatchingContexts) -> list[Row]:
 def outliers(
     file: options.File,
     schema: options.SchemaFile,
-    detector: options.DetectorName = "lof",
+    detector: DetectorName = "lof",
     context: Annotated[
         str | None,
         typer.Option("--context", help="Where to look; by default the whole table."),

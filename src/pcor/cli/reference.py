@@ -16,6 +16,7 @@ from pcor.audit.reference_file import (
 )
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell, waiting
+from pcor.cli.setting_flags import DetectorName
 from pcor.public.schema import Schema
 from pcor.releasing.estimate import duration
 from pcor.search.every_context import count_contexts
@@ -27,7 +28,7 @@ def reference(
     file: options.File,
     schema: options.SchemaFile,
     out: Annotated[Path, typer.Option("--out", help="The .parquet file to write.")],
-    detector: options.DetectorName = "lof",
+    detector: DetectorName = "lof",
     limit: Annotated[
         int, typer.Option("--limit", help="The largest number of contexts to list.")
     ] = REFERENCE_LIMIT,

@@ -12,9 +12,12 @@ from pcor.audit.schema_draft import marked_lines
 from pcor.cli import many, options, paying
 from pcor.cli.compiling import tell_of_compiling
 from pcor.cli.output import guarded, promised, say, say_json, tell, waiting
+from pcor.cli.setting_flags import NO_SETTINGS, GivenSettings, with_settings
 from pcor.cli.sizes import beyond_limits
 from pcor.errors import ParameterError
+from pcor.public.guarantee import OCDP
 from pcor.public.schema import Schema
+from pcor.releasing.run import release_planned
 from pcor.rows.queries.queries import PAIRS_LIMIT
 from pcor.support.files import check_target
 
@@ -24,30 +27,16 @@ HARDLY_PRIVATE = 10
 _WORK = "reading the table and drawing a context"
 
 
-def _request(
-    schema: Schema, utility: str, overlap_with: str | None, start: str | None
-) -> dict[str, Any]:
-    """Read the contexts of a request against the schema."""
-    if overlap_with is not None and utility != "overlap":
-        raise ParameterError("--overlap-with goes with --utility overlap; give both or neither")
-    wanted: object = utility
-    if overlap_with is not None:
-        wanted = pcor.Overlap(options.context(schema, "--overlap-with", overlap_with))
-    return {
-        "utility": wanted,
-        "start": None if start is None else options.context(schema, "--start", start),
-    }
-
-
-def _settle(schema: Schema, request: dict[str, Any]) -> pcor.Plan:
-    """Plan a request; say where its epsilon is too large to mean much."""
-    settled = pcor.plan(schema, **request)
+def _settle(schema: Schema, given: GivenSettings, epsilon: str) -> pcor.Plan:
+    """Plan what is asked for; say where its epsilon is too large to mean much."""
+    settled = given.read(schema).plan(schema, epsilon)
     if settled.bill.epsilon > HARDLY_PRIVATE:
         tell(f"note: epsilon above {HARDLY_PRIVATE} promises hardly anything")
     return settled
 
 
 @guarded
+@with_settings("release")
 def plan(
     file: options.Rows,
     schema: options.SchemaFile,
@@ -55,18 +44,7 @@ def plan(
     record: many.OneRecord = None,
     records: many.ListFile = None,
     records_column: many.ListColumn = None,
-    detector: options.DetectorName = "lof",
-    search: options.SearchName = "auto",
-    samples: options.Samples = None,
-    utility: options.UtilityName = "population",
-    overlap_with: options.OverlapWith = None,
-    start: options.Start = None,
-    accounting: options.Accounting = "tight",
-    selection: options.Selection = None,
-    guarantee: options.Guarantee = "ocdp",
-    delta: options.Delta = None,
-    steepness: options.Steepness = None,
-    limit: options.Limit = None,
+    given: GivenSettings = NO_SETTINGS,
     rows: Annotated[
         int | None,
         typer.Option(
@@ -86,24 +64,11 @@ def plan(
     declared = Schema.from_file(schema, draft=True)
     if marked_lines(schema):
         tell("note: the schema is a draft, with lines marked REVIEW; a release would refuse it")
-    request: dict[str, Any] = {
-        "epsilon": epsilon,
-        "detector": detector,
-        "search": search,
-        "samples": samples,
-        "accounting": accounting,
-        "selection": selection,
-        "guarantee": guarantee,
-        "delta": delta,
-        "steepness": steepness,
-        "limit": limit,
-        **_request(declared, utility, overlap_with, start),
-    }
-    settled = _settle(declared, request)
+    settled = _settle(declared, given, epsilon)
     if records is not None:
         if rows is not None:
             raise ParameterError("--rows goes with --record: it estimates the time of one release")
-        many.plan_listed(declared, records, records_column, request, full=full, as_json=as_json)
+        many.plan_listed(settled, records, records_column, full=full, as_json=as_json)
         return
     declared.check_id(one)
     expected = None if rows is None else settled.estimate(rows)
@@ -120,7 +85,8 @@ def plan(
     if rows is not None and wanted is not None and wanted.rows > rows:
         say(
             f"\nA table of {rows:,} rows has no such context. Take a larger epsilon, a larger "
-            "share (--detector tail:share=0.2) or a smaller --steepness, or --guarantee ocdp."
+            "share (--detector tail:share=0.2) or a smaller --steepness, or --guarantee "
+            f"{OCDP.name}."
         )
     elif rows is None and wanted is not None:
         say("\n--rows N says whether a table of N rows can have such a context.")
@@ -130,6 +96,7 @@ def plan(
 
 
 @guarded
+@with_settings("release")
 def release(
     file: options.Rows,
     schema: options.SchemaFile,
@@ -137,18 +104,7 @@ def release(
     record: many.OneRecord = None,
     records: many.ListFile = None,
     records_column: many.ListColumn = None,
-    detector: options.DetectorName = "lof",
-    search: options.SearchName = "auto",
-    samples: options.Samples = None,
-    utility: options.UtilityName = "population",
-    overlap_with: options.OverlapWith = None,
-    start: options.Start = None,
-    accounting: options.Accounting = "tight",
-    selection: options.Selection = None,
-    guarantee: options.Guarantee = "ocdp",
-    delta: options.Delta = None,
-    steepness: options.Steepness = None,
-    limit: options.Limit = None,
+    given: GivenSettings = NO_SETTINGS,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -208,26 +164,13 @@ def release(
     if out is not None and records is None:
         check_target(out, (".json", ".html", ".htm"))
     declared = Schema.from_file(schema)
-    request: dict[str, Any] = {
-        "epsilon": epsilon,
-        "detector": detector,
-        "search": search,
-        "samples": samples,
-        "accounting": accounting,
-        "selection": selection,
-        "guarantee": guarantee,
-        "delta": delta,
-        "steepness": steepness,
-        "limit": limit,
-        **_request(declared, utility, overlap_with, start),
-    }
     # What can be refused without the rows is, before they are read.
-    settled = _settle(declared, request)
+    settled = _settle(declared, given, epsilon)
     names = {"dataset": dataset, "analyst": analyst, "key": key, "version": version}
-    given: dict[str, Any] = {name: value for name, value in names.items() if value is not None}
-    if ledger is None and given:
+    paid: dict[str, Any] = {name: value for name, value in names.items() if value is not None}
+    if ledger is None and paid:
         raise ParameterError(
-            f"--{next(iter(given))} goes with --ledger: it says how a ledger pays; give --ledger "
+            f"--{next(iter(paid))} goes with --ledger: it says how a ledger pays; give --ledger "
             "too, or leave it out"
         )
     if ledger is not None and seed is not None:
@@ -238,13 +181,12 @@ def release(
     tell_of_compiling()
     if records is not None:
         many.release_listed(
-            declared,
+            settled,
             records,
             records_column,
-            request,
             lambda: pcor.Table(file, declared, memory=memory, pairs=pairs),
             ledger=ledger,
-            names=given,
+            names=paid,
             seed=seed,
             out=out,
             workers=workers,
@@ -256,13 +198,13 @@ def release(
         chooser = None if seed is None else pcor.testing.seeded(seed)
         with waiting(_WORK, quiet=as_json):
             table = pcor.Table(file, declared, memory=memory, pairs=pairs)
-            released = pcor.release(table, one, chooser=chooser, **request)
+            released = release_planned(settled, table, one, chooser=chooser)
     else:
         books = pcor.Ledger(ledger, create=False)
-        given["dataset"] = paying.check_dataset(books, dataset, declared.name)
-        with paying.told(books, settled, one, given), waiting(_WORK, quiet=as_json):
+        paid["dataset"] = paying.check_dataset(books, dataset, declared.name)
+        with paying.told(books, settled, one, paid), waiting(_WORK, quiet=as_json):
             table = pcor.Table(file, declared, memory=memory, pairs=pairs)
-            released = books.release(table, one, **given, **request)
+            released = books.release_planned(settled, table, one, **paid)
     if out is not None:
         released.save(out)
         tell(f"certificate written to {out}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pcor.errors import counted
+from pcor.public.guarantee import PureDP
 from pcor.public.schema import Schema
 from pcor.search.coe import ENUMERATION_LIMIT, PATIENCE
 from pcor.search.direct import COUNTABLE
@@ -22,7 +23,10 @@ def beyond_limits(schema: Schema) -> str:
     size = 1 << schema.free
     if size <= ENUMERATION_LIMIT:
         return ""
-    drawing, listing = "--guarantee dp, --search direct, pcor tradeoff", "pcor audit, pcor contexts"
+    drawing, listing = (
+        f"--guarantee {PureDP.name}, --search direct, pcor tradeoff",
+        "pcor audit, pcor contexts",
+    )
     if size > COUNTABLE:
         refused = f"{drawing}, {listing} are not to be had, whatever the limit"
     elif size > PATIENCE:

@@ -15,7 +15,7 @@ from pcor.audit.tradeoff import (
     EPSILONS,
     INTERVAL,
     LINES,
-    PURE,
+    PURE_DP,
     RECORDS,
     Line,
     Point,
@@ -25,10 +25,12 @@ from pcor.audit.tradeoff import (
 from pcor.audit.tradeoff import tradeoff as points_of
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell
+from pcor.cli.setting_flags import DetectorName
 from pcor.demo import salary_table
 from pcor.detectors import CountDetector, get_detector
 from pcor.errors import NoValidContext, ParameterError
 from pcor.public.accounting import exact
+from pcor.public.guarantee import PureDP
 from pcor.public.schema import Schema
 from pcor.search.coe import ENUMERATION_LIMIT
 from pcor.support.files import check_target, write_text
@@ -50,7 +52,7 @@ def tradeoff(
     schema: Annotated[
         Path | None, typer.Option("--schema", help="The schema file (TOML) of FILE.")
     ] = None,
-    detector: options.DetectorName = "lof",
+    detector: DetectorName = "lof",
     outliers: Annotated[
         int | None, typer.Option("--outliers", help=f"How many outliers: {RECORDS} by default.")
     ] = None,
@@ -93,13 +95,14 @@ def tradeoff(
     rule = get_detector(detector)
     points = _points(table, rule, LINES, costs, count, seed, limit)
     counting = rule if isinstance(rule, CountDetector) else pcor.Tail()
+    left_out = f"note: guarantee {PureDP.name} is left out"
     if table.schema.names_records:
         try:
-            points += _points(table, counting, [PURE], costs, count, seed, limit)
+            points += _points(table, counting, [PURE_DP], costs, count, seed, limit)
         except NoValidContext:
-            tell(f"note: guarantee dp is left out: no outlier by {counting.name} was found")
+            tell(f"{left_out}: no outlier by {counting.name} was found")
     else:
-        tell("note: guarantee dp is left out: the schema has no id column")
+        tell(f"{left_out}: the schema has no id column")
     note = SYNTHETIC if file is None else OWNER_ONLY
     content = {
         **({} if file is None else {"owner_only": OWNER_ONLY}),
@@ -143,7 +146,9 @@ def _points(
         for cost in costs:
             line.plan(table.schema, cost, rule, limit)
     found = random_outliers(table, rule, count, seed)
-    with progress_bar(f"trade-off by {rule.name}, guarantee {lines[0].guarantee}") as progress:
+    with progress_bar(
+        f"trade-off by {rule.name}, guarantee {lines[0].settings.guarantee}"
+    ) as progress:
         return points_of(
             table,
             found,

@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Select, delete, insert, select
 
 from pcor.errors import BudgetExceeded, CapExceeded, LedgerError, ParameterError, plain
 from pcor.ledger import tables
+from pcor.public.guarantee import OCDP, PureDP
 from pcor.releasing.amounts import DAMAGED, read_amount
 from pcor.releasing.payment import OWNER
 from pcor.releasing.request import Request
@@ -101,11 +102,11 @@ class Account:
 
     def charged(self, epsilon: Fraction, delta: Fraction, guarantee: str) -> Account:
         """Return the account after a charge."""
-        of_dp = guarantee == "dp"
+        pure = guarantee == PureDP.name
         return replace(
             self,
-            spent_ocdp=self.spent_ocdp + (NOTHING if of_dp else epsilon),
-            spent_dp=self.spent_dp + (epsilon if of_dp else NOTHING),
+            spent_ocdp=self.spent_ocdp + (NOTHING if pure else epsilon),
+            spent_dp=self.spent_dp + (epsilon if pure else NOTHING),
             spent_delta=self.spent_delta + delta,
         )
 
@@ -164,7 +165,7 @@ class Status:
     @property
     def spent(self) -> dict[str, Fraction]:
         """What was spent, by guarantee."""
-        return {"ocdp": self.budget.spent_ocdp, "dp": self.budget.spent_dp}
+        return {OCDP.name: self.budget.spent_ocdp, PureDP.name: self.budget.spent_dp}
 
     @property
     def left(self) -> Fraction:

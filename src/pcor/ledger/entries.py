@@ -21,12 +21,12 @@ from sqlalchemy import Connection, insert, select, update
 
 from pcor.errors import LedgerError, plain, sendable
 from pcor.ledger import tables
+from pcor.public.guarantee import TITLES
 from pcor.releasing.amounts import DAMAGED
 from pcor.releasing.request import canonical, fingerprint, sorted_json
 
 KINDS = ("budget", "allotment", "closing", "charge", "answer", "refusal")
 START = "0" * 64
-GUARANTEES = {"ocdp": "OCDP (relaxed)", "dp": "DP for all but the record"}
 
 # How many entries are read at once.
 BATCH = 500
@@ -97,7 +97,7 @@ def entry_in_words(entry: Entry) -> str:
     if entry.kind == "closing":
         return f"May spend nothing more; {amount_in_words(content['spent'])} was spent"
     if entry.kind == "charge":
-        guarantee = GUARANTEES.get(content["guarantee"], content["guarantee"])
+        guarantee = TITLES.get(content["guarantee"], content["guarantee"])
         cost = amount_in_words(content["epsilon"])
         return f"Record {content['request']['record']}: epsilon {cost}, {guarantee}"
     if entry.kind == "answer":

@@ -74,9 +74,10 @@ from pcor.releasing.amounts import DAMAGED, amount
 from pcor.releasing.answers import write_answer
 from pcor.releasing.certificate import Receipt, Release
 from pcor.releasing.payment import OWNER, Claim
-from pcor.releasing.plan import Plan, plan
+from pcor.releasing.plan import Plan
 from pcor.releasing.request import Request, check_name
 from pcor.releasing.run import release_paid
+from pcor.releasing.settings import Settings
 from pcor.rows.table import Table, check_table
 from pcor.support.files import write_whole
 
@@ -242,8 +243,31 @@ class Ledger:
             **options: as for ``pcor.release``: detector, search, utility, guarantee, ...
         """
         check_table(table)
+        return self.release_planned(
+            Settings(**options).plan(table.schema, epsilon),
+            table,
+            record,
+            dataset=dataset,
+            analyst=analyst,
+            key=key,
+            version=version,
+            chooser=chooser,
+        )
+
+    def release_planned(
+        self,
+        settled: Plan,
+        table: Table,
+        record: int | str,
+        *,
+        dataset: str,
+        analyst: str = OWNER,
+        key: str | None = None,
+        version: str | None = None,
+        chooser: Chooser | None = None,
+    ) -> Release:
+        """Carry out a plan that was made for this table's schema; as ``release``, which plans."""
         chooser = SystemChooser() if chooser is None else chooser
-        settled = plan(table.schema, epsilon, **options)
         names: dict[str, Any] = {"analyst": analyst, "key": key, "version": version}
         request = self.request(settled, record, dataset=dataset, private=chooser.private, **names)
         return release_paid(self, request, settled, table, record, chooser)

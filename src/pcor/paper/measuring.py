@@ -31,7 +31,7 @@ KIND = "releases"
 
 Measured = dict[str, Any]
 
-_warm: set[tuple[str, str, str]] = set()
+_warm: set[tuple[str, str, object]] = set()
 
 
 def measure(unit: Unit) -> dict[str, Any]:
@@ -43,9 +43,9 @@ def measure(unit: Unit) -> dict[str, Any]:
         walk = _Walk(subject)
         for way in ways:
             chooser = seeded(seed_of(unit.seed, unit.table, unit.detector, unit.number, way.key))
-            if (unit.table, unit.detector, way.search) not in _warm:
+            if (unit.table, unit.detector, way.settings.search) not in _warm:
                 # What is compiled at first use must not count as time of a release.
-                _warm.add((unit.table, unit.detector, way.search))
+                _warm.add((unit.table, unit.detector, way.settings.search))
                 _Walk(subject).measured(way, seeded(0))
             result = walk.measured(way, chooser)
             for group in subject.groups:
@@ -65,7 +65,7 @@ class _Walk:
         settled = way.plan(validity.table.schema, validity.detector, self._subject.start)
         begun = time.process_time()
         fresh = Validity(validity.table, validity.record, validity.detector)
-        shares_walk = way.search == "direct" and way.utility == "population"
+        shares_walk = way.direct and not way.overlaps
         timed = not (shares_walk and self._order is not None)
         try:
             mask = (
@@ -89,7 +89,7 @@ class _Walk:
 
     def _utility(self, way: Way, mask: int) -> float:
         table, start = self._subject.validity.table, self._subject.start.mask
-        if way.utility == "overlap":
+        if way.overlaps:
             shared, most = table.populations([mask & start, start])
             return int(shared) / int(most)
         return int(table.populations([mask])[0]) / self._largest()
@@ -110,4 +110,4 @@ def settled_order(ways: Sequence[Way]) -> list[Way]:
     The paper's epsilon is 0.2, so the direct mechanism is timed there.
     """
     unique = list(dict.fromkeys(ways))
-    return sorted(unique, key=lambda way: (way.search != "direct", way.epsilon != "0.2"))
+    return sorted(unique, key=lambda way: (not way.direct, way.epsilon != "0.2"))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pcor.detectors import Detector, get_detector
 from pcor.public.context import Context
 from pcor.public.schema import Schema
-from pcor.releasing.plan import Plan, plan
+from pcor.releasing.plan import Plan
+from pcor.releasing.settings import Settings
 from pcor.search.utility import Overlap
 
 # The authors' rules: Grubbs' test of the maximum, and a last bin without its upper edge.
@@ -27,56 +28,73 @@ def authors_detector(name: str) -> Detector:
 
 @dataclass(frozen=True)
 class Way:
-    """The settings of a release.
+    """The settings of a release, and its cost.
 
     Attributes:
-        search: where candidates come from.
+        settings: what is compared; the detector and the start context are the subject's.
         epsilon: the total cost, as written.
-        samples: how many contexts are collected; 0 where the search lists all.
-        accounting: tight or paper.
-        utility: population or overlap (with the start context).
     """
 
-    search: str
+    settings: Settings
     epsilon: str
-    samples: int = 0
-    accounting: str = "tight"
-    utility: str = "population"
 
     @property
     def key(self) -> str:
         """The settings in one line.
 
-        >>> Way("breadth_first", "0.2", 50, "paper").key
+        >>> paper("breadth_first", "0.2", 50).key
         'breadth_first 50 0.2 paper population'
         """
-        return f"{self.search} {self.samples} {self.epsilon} {self.accounting} {self.utility}"
+        one = self.settings
+        return f"{one.search} {one.samples or 0} {self.epsilon} {one.accounting} {one.utility}"
 
     @classmethod
     def read(cls, key: str) -> Way:
         """Return the way of a key."""
         search, samples, epsilon, accounting, utility = key.split()
-        return cls(search, epsilon, int(samples), accounting, utility)
+        count = int(samples) or None
+        return cls(
+            Settings(search=search, samples=count, accounting=accounting, utility=utility), epsilon
+        )
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether contexts are compared with the start context, and not by population."""
+        return self.settings.utility == "overlap"
+
+    @property
+    def direct(self) -> bool:
+        """Whether the search lists all."""
+        return self.settings.search == "direct"
+
+    def row(self) -> dict[str, object]:
+        """Return the columns of a table of results."""
+        one = self.settings
+        return {
+            "search": one.search,
+            "samples": one.samples,
+            "epsilon": self.epsilon,
+            "accounting": one.accounting,
+            "utility_function": one.utility,
+        }
 
     def plan(self, schema: Schema, detector: Detector, start: Context) -> Plan:
         """Settle the release; a search that takes a start context gets this one."""
-        return plan(
-            schema,
-            self.epsilon,
+        return replace(
+            self.settings,
             detector=detector,
-            search=self.search,
-            utility="population" if self.utility == "population" else Overlap(start),
-            samples=self.samples or None,
-            start=start if self.search in _STARTED else None,
-            accounting=self.accounting,
-        )
+            utility=Overlap(start) if self.overlaps else self.settings.utility,
+            start=start if self.settings.search in _STARTED else None,
+        ).plan(schema, self.epsilon)
 
 
 def paper(search: str, epsilon: str, samples: int, utility: str = "population") -> Way:
     """Return a way with the paper's accounting."""
-    return Way(search, epsilon, samples, "paper", utility)
+    return Way(
+        Settings(search=search, samples=samples, accounting="paper", utility=utility), epsilon
+    )
 
 
 def ours(epsilon: str, utility: str = "population") -> Way:
     """Return the way that the library takes by itself on spaces of this size."""
-    return Way("direct", epsilon, utility=utility)
+    return Way(Settings(search="direct", utility=utility), epsilon)

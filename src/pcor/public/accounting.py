@@ -180,9 +180,10 @@ def bill(
     )
 
 
-def soft_bill(epsilon: Fraction, reach: int) -> Bill:
-    """Price the one draw of a release that protects everyone but the record."""
+def pure_dp_bill(epsilon: Fraction, reach: int) -> Bill:
+    """Price the one draw of a release under pure DP, among all contexts by margin score."""
     eta = epsilon / reach
+    # "soft" is what certificates have called it from the first on; their text stays.
     step = Step("one draw among all contexts that contain the record, by soft score", 1, epsilon)
     return Bill("tight", epsilon, Fraction(0), eta, eta, (step,))
 

@@ -1,21 +1,21 @@
-"""The promise: exactly what a release protects, against what, at what cost.
+"""Guarantees: what a release protects, against what, at what cost; each states it in one place.
 
 Public: everything here. The guarantee of the paper is (epsilon, COE)-OCDP, output constrained
 differential privacy (paper, Definitions 2.4 and 2.5), and weaker than differential privacy; it is
-never called by the stronger name. ``guarantee="dp"`` is differential privacy for everyone but the
-queried record.
+never called by the stronger name. Pure DP is differential privacy for everyone but the queried
+record. Whatever is said of either, anywhere, is said by its object here; ``Promise`` is what it
+states for one release. What a guarantee asks of a release, its price and its candidates are in
+``pcor.releasing.terms``, which knows detectors and searches.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
-from pcor.errors import plain
+from pcor.errors import UnknownName, plain
 from pcor.support import markup
-
-GUARANTEES = ("ocdp", "dp")
 
 # The first line of whatever promises nothing.
 OWNER_ONLY = "OWNER ONLY: what follows is private and must not be released."
@@ -41,86 +41,294 @@ def _rows(delta: Fraction) -> str:
 
 
 @dataclass(frozen=True)
+class Guarantee:
+    """A kind of promise. Two of one class are equal; ``OCDP`` and ``PureDP`` are the classes.
+
+    Attributes:
+        name: how a request, a certificate and a ledger spell it.
+        title: what it is called in a list.
+        relaxed: whether it is weaker than differential privacy: it compares only tables on which
+            the record has the same set of valid contexts (COE).
+        detectors: the names of those that it admits; empty for all.
+        kind: what kind of promise that is, in one sentence.
+        left_out: to whom nothing is promised, in one sentence; empty where there is nobody.
+        condition: where it holds, in the middle of a sentence.
+        drawn_from: what draws among all contexts, to begin the refusal of a space that is too
+            large, and what to do instead: in Python, on the command line, at the service.
+        instead: see ``drawn_from``.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    relaxed: ClassVar[bool]
+    detectors: ClassVar[tuple[str, ...]] = ()
+    kind: ClassVar[str]
+    left_out: ClassVar[str] = ""
+    condition: ClassVar[str]
+    drawn_from: ClassVar[str]
+    instead: ClassVar[tuple[str, str, str]]
+
+    def definition(self, bound: str) -> str:
+        """Return the name in full; ``bound`` lists the parameters."""
+        raise NotImplementedError
+
+    def neighbours(self, *, by_position: bool) -> str:
+        """Return which two tables are to be hard to tell apart."""
+        raise NotImplementedError
+
+    def not_protected(self, record: tuple[str, ...], delta: Fraction) -> tuple[str, ...]:
+        """Return who or what it does not speak of, beginning with the record."""
+        raise NotImplementedError
+
+    def validity(self, needed: str) -> str:
+        """Return what is promised about the context itself."""
+        raise NotImplementedError
+
+    def plainly(self, bound: str, record: int | str) -> str:
+        """Return what a bound on one person's influence holds for, in plain words."""
+        raise NotImplementedError
+
+    def returned(self, record: int | str, metric: str, validity: str) -> str:
+        """Return what comes back, in plain words."""
+        raise NotImplementedError
+
+    def together(self, bounded: str) -> str:
+        """Return what a bound on many answers together means."""
+        raise NotImplementedError
+
+    def to_group(self, who: str, moved: str, one: str, bounded: str, kept: str) -> str:
+        """Return what a release promises to a group of people.
+
+        Args:
+            who: the group.
+            moved: their absence or arrival.
+            one: the release.
+            bounded: the epsilon that it promises to all of them.
+            kept: how often COE stayed the same when such groups were tried.
+        """
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class OCDP(Guarantee):
+    """Output constrained differential privacy, the paper's relaxed guarantee."""
+
+    name = "ocdp"
+    title = "OCDP (relaxed)"
+    relaxed = True
+    kind = (
+        "This is the relaxed guarantee OCDP, weaker than differential privacy: to a person for "
+        "whom that does not hold, nothing is promised."
+    )
+    left_out = (
+        "The relaxed guarantee promises nothing to a person without whom the record would stand "
+        "out in other groups than it does."
+    )
+    condition = "only where COE is the same"
+    drawn_from = "search 'direct'"
+    instead = (
+        "use search='widest_first'",
+        "use --search widest_first",
+        "register it with search widest_first",
+    )
+
+    def definition(self, bound: str) -> str:
+        """Name it with the set that it is constrained to."""
+        return f"({bound}, COE)-OCDP: output constrained differential privacy"
+
+    def neighbours(self, *, by_position: bool) -> str:
+        """Compare only tables with the same COE."""
+        place = "the same place and " if by_position else ""
+        return (
+            "tables that differ by one added or removed row and in which the queried record has "
+            f"{place}the same, non-empty set of valid contexts (COE)"
+        )
+
+    def not_protected(self, record: tuple[str, ...], delta: Fraction) -> tuple[str, ...]:
+        """Name those who change COE, and COE itself."""
+        return (
+            *record,
+            "anyone whose presence changes the set of valid contexts (COE): the table without them "
+            "is not a neighbour, and this definition promises nothing about it",
+            "the set of valid contexts itself",
+            _rows(delta),
+            "several releases taken together, beyond the sum of their epsilons and deltas between "
+            "tables on which every queried record keeps its set of valid contexts",
+            _TIME,
+        )
+
+    def validity(self, needed: str) -> str:
+        """Only valid contexts are drawn from."""
+        del needed
+        return "The record is an outlier in the context by the stated detector."
+
+    def plainly(self, bound: str, record: int | str) -> str:
+        """Add the condition on the record's groups."""
+        return (
+            f"{bound}; provided that record {record} stands out in the same groups with them as "
+            "without them."
+        )
+
+    def returned(self, record: int | str, metric: str, validity: str) -> str:
+        """The group is a valid one, or there is none."""
+        del validity
+        return (
+            f"One sentence naming a group of rows in which record {record} is an outlier by "
+            f"{metric}; or, if there is none, that there is none, at the same cost."
+        )
+
+    def together(self, bounded: str) -> str:
+        """Each record adds a condition."""
+        return (
+            f"All answers together are bounded by {bounded} only between tables on which every "
+            "one of these records keeps its set of valid contexts. Each record adds such a "
+            "condition: a person whose presence changes one of these sets is not protected by the "
+            f"total, however small it is. For many records prefer guarantee {PureDP.name!r}."
+        )
+
+    def to_group(self, who: str, moved: str, one: str, bounded: str, kept: str) -> str:
+        """Nothing is promised to a group that changes COE."""
+        return (
+            f"To {who} whose {moved} leaves the set of valid contexts as it is, {one} promises "
+            f"{bounded}; {kept}. To others OCDP promises nothing."
+        )
+
+
+class PureDP(Guarantee):
+    """Differential privacy for everyone but the queried record."""
+
+    name = "dp"
+    title = "DP for all but the record"
+    relaxed = False
+    detectors = ("tail", "neighbourhood", "rare_bin")
+    kind = "This is differential privacy for everyone but the record itself, which is public."
+    condition = "whatever becomes of COE"
+    drawn_from = "guarantee 'dp'"
+    instead = (
+        f"use guarantee={OCDP.name!r}, or declare fewer values",
+        f"use --guarantee {OCDP.name}, or declare fewer values",
+        f"register it with guarantee {OCDP.name}, or a schema with fewer values",
+    )
+
+    def definition(self, bound: str) -> str:
+        """Name it with who is left out."""
+        return f"({bound})-differential privacy for everyone but the queried record"
+
+    def neighbours(self, *, by_position: bool) -> str:
+        """Compare any two tables that hold the record."""
+        return (
+            "any two tables that fit the schema, hold the queried record once"
+            f"{' and at the same place' if by_position else ''}, and differ by "
+            "one other row, added or removed"
+        )
+
+    def not_protected(self, record: tuple[str, ...], delta: Fraction) -> tuple[str, ...]:
+        """Name nobody but the record, and what no guarantee for one row speaks of."""
+        return (
+            *record,
+            _rows(delta),
+            "several releases taken together, beyond the sum of their epsilons and deltas",
+            _TIME,
+        )
+
+    def validity(self, needed: str) -> str:
+        """Say when the context is likely a valid one, never whether it is."""
+        wanted = needed or (
+            "If the record stands out somewhere by the margin that the plan states, it is "
+            "likely an outlier in the context drawn; if not, nothing is said of it."
+        )
+        return (
+            f"{wanted} Which of these holds could reveal one person, so it is not said: a "
+            "record that is no outlier anywhere gets a context too."
+        )
+
+    def plainly(self, bound: str, record: int | str) -> str:
+        """There is no condition."""
+        del record
+        return f"{bound}."
+
+    def returned(self, record: int | str, metric: str, validity: str) -> str:
+        """The group may be any."""
+        return f"One sentence naming a group of rows for record {record} and {metric}. {validity}"
+
+    def together(self, bounded: str) -> str:
+        """The sum bounds it, for all who are not asked about."""
+        return (
+            f"All answers together are bounded by {bounded} for everyone who is not one of "
+            "these records, if they are the only ones about these people."
+        )
+
+    def to_group(self, who: str, moved: str, one: str, bounded: str, kept: str) -> str:
+        """It holds for every group."""
+        del kept
+        return (
+            f"To {who} {one} under guarantee {self.name!r} promises {bounded}, whatever their "
+            f"{moved} does to the set of valid contexts."
+        )
+
+
+# What a release has if nobody says otherwise.
+USUAL: Guarantee = OCDP()
+# By name, the usual one first.
+GUARANTEES: dict[str, Guarantee] = {one.name: one for one in (USUAL, PureDP())}
+# What they are called in a list, by name.
+TITLES = {name: one.title for name, one in GUARANTEES.items()}
+
+
+def get_guarantee(guarantee: str | Guarantee) -> Guarantee:
+    """Return a guarantee from its name."""
+    if isinstance(guarantee, Guarantee):
+        return guarantee
+    if not isinstance(guarantee, str) or guarantee not in GUARANTEES:
+        raise UnknownName("guarantee", guarantee, GUARANTEES)
+    return GUARANTEES[guarantee]
+
+
+@dataclass(frozen=True)
 class Promise:
-    """What is protected.
+    """What is protected by one release: its guarantee, stated with the release's own numbers.
 
     Attributes:
         epsilon: the total cost, exact.
         delta: the additive slack in the bound; 0 unless the user gave one.
-        guarantee: "ocdp" or "dp".
-        needed: under "dp", when the context is likely a valid one: what the plan needs for it.
+        guarantee: which kind of promise.
+        needed: under pure DP, when the context is likely a valid one: what the plan needs for it.
         by_position: whether a record is named by its row number, for want of an id column.
     """
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)
-    guarantee: str = "ocdp"
+    guarantee: Guarantee = USUAL
     needed: str = ""
     by_position: bool = False
 
     @property
     def definition(self) -> str:
         """The name of the guarantee, in full."""
-        bound = "epsilon" if self.delta == 0 else "epsilon, delta"
-        if self.guarantee == "dp":
-            return f"({bound})-differential privacy for everyone but the queried record"
-        return f"({bound}, COE)-OCDP: output constrained differential privacy"
+        return self.guarantee.definition("epsilon" if self.delta == 0 else "epsilon, delta")
 
     @property
     def neighbours(self) -> str:
         """Which two tables are to be hard to tell apart."""
-        if self.guarantee == "dp":
-            return (
-                "any two tables that fit the schema, hold the queried record once"
-                f"{' and at the same place' if self.by_position else ''}, and differ by "
-                "one other row, added or removed"
-            )
-        place = "the same place and " if self.by_position else ""
-        return (
-            "tables that differ by one added or removed row and in which the queried record has "
-            f"{place}the same, non-empty set of valid contexts (COE)"
-        )
+        return self.guarantee.neighbours(by_position=self.by_position)
 
     @property
     def not_protected(self) -> tuple[str, ...]:
         """Who or what the guarantee does not speak of."""
         record = (_RECORD, _POSITION) if self.by_position else (_RECORD,)
-        if self.guarantee == "dp":
-            return (
-                *record,
-                _rows(self.delta),
-                "several releases taken together, beyond the sum of their epsilons and deltas",
-                _TIME,
-            )
-        return (
-            *record,
-            "anyone whose presence changes the set of valid contexts (COE): the table without them "
-            "is not a neighbour, and this definition promises nothing about it",
-            "the set of valid contexts itself",
-            _rows(self.delta),
-            "several releases taken together, beyond the sum of their epsilons and deltas between "
-            "tables on which every queried record keeps its set of valid contexts",
-            _TIME,
-        )
+        return self.guarantee.not_protected(record, self.delta)
 
     @property
     def validity(self) -> str:
         """What is promised about the context itself."""
-        if self.guarantee == "dp":
-            needed = self.needed or (
-                "If the record stands out somewhere by the margin that the plan states, it is "
-                "likely an outlier in the context drawn; if not, nothing is said of it."
-            )
-            return (
-                f"{needed} Which of these holds could reveal one person, so it is not said: a "
-                "record that is no outlier anywhere gets a context too."
-            )
-        return "The record is an outlier in the context by the stated detector."
+        return self.guarantee.validity(self.needed)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the promise for a certificate."""
         return {
-            "guarantee": self.guarantee,
+            "guarantee": self.guarantee.name,
             "definition": self.definition,
             "neighbours": self.neighbours,
             "epsilon": plain(self.epsilon),
@@ -131,19 +339,23 @@ class Promise:
         }
 
     @property
+    def bound(self) -> str:
+        """How hard two such tables are to tell apart, in the middle of a sentence."""
+        if self.delta == 0:
+            return f"no answer's chance differs by more than a factor exp({plain(self.epsilon)})"
+        return (
+            f"no set of answers is more than exp({plain(self.epsilon)}) times as likely on one as "
+            f"on the other, plus {plain(self.delta)}"
+        )
+
+    @property
     def claim(self) -> str:
         """What is protected, in two sentences."""
-        relaxed = "" if self.guarantee == "dp" else "Relaxed guarantee, "
+        relaxed = "Relaxed guarantee, " if self.guarantee.relaxed else ""
         also = "" if self.delta == 0 else f" and delta = {plain(self.delta)}"
-        bound = (
-            f"no answer's chance differs by more than a factor exp({plain(self.epsilon)})"
-            if self.delta == 0
-            else f"no set of answers is more than exp({plain(self.epsilon)}) times as likely on "
-            f"one as on the other, plus {plain(self.delta)}"
-        )
         return (
             f"{relaxed}{self.definition}, with epsilon = {plain(self.epsilon)}{also}. Between "
-            f"{self.neighbours}, {bound}."
+            f"{self.neighbours}, {self.bound}."
         )
 
     def to_html(self) -> str:

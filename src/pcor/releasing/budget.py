@@ -39,7 +39,7 @@ class NoBooks:
         """Return what a release costs; which record it is about, nobody will look up."""
         del record, private
         cost = plan.bill.epsilon, plan.bill.delta
-        return Request(plan.schema.name, OWNER, "", *cost, plan.guarantee, "{}")
+        return Request(plan.schema.name, OWNER, "", *cost, str(plan.guarantee), "{}")
 
     def answered(self, request: Request) -> Claim | None:
         """Know of no answer."""

@@ -91,7 +91,7 @@ class Release:
                 certificate["schema_sha256"] == plan.schema.sha256
                 and certificate["promise"]["epsilon"] == plain(plan.bill.epsilon)
                 and certificate["promise"]["delta"] == plain(plan.bill.delta)
-                and certificate["guarantee"] == plan.guarantee
+                and certificate["guarantee"] == plan.guarantee.name
             )
             if same:
                 context = Context.from_bits(plan.schema, certificate["bits"])
@@ -224,7 +224,7 @@ def _sections(release: Release, heading: str) -> str:
         "How to read it": markup.listed(_legend(release.plan)),
         "What is promised": release.promise.to_html(),
         "What was done, and its cost": release.plan.cost_html(),
-        "Settings": markup.named_rows(_settings(certificate)),
+        "Settings": markup.named_rows(_settings(certificate, release.plan)),
     }
     return f"{warning}{markup.paragraph(_plain_words(release))}\n" + "\n".join(
         f"<{heading}>{title}</{heading}>\n{part}" for title, part in parts.items()
@@ -290,11 +290,10 @@ def _rule(plan: Plan) -> str:
     return re.sub(r"``(\w+)``", setting, " ".join(line.split()))
 
 
-def _settings(certificate: dict[str, Any]) -> dict[str, object]:
+def _settings(certificate: dict[str, Any], plan: Plan) -> dict[str, object]:
     """Return the public parameters by name; a detector and a search bring their own."""
     rows: dict[str, object] = {}
-    named = ("dataset", "metric", "detector", "search", "utility", "selection", "accounting")
-    for name in (*named, "guarantee", "steepness"):
+    for name in ("dataset", "metric", *plan.settings.described()):
         setting = certificate.get(name)
         if setting is None:
             continue

@@ -16,7 +16,6 @@ from typing import Any
 from pcor.errors import UNPRINTABLE, ParameterError, is_printable, plain
 from pcor.releasing.amounts import amount
 from pcor.releasing.plan import Plan
-from pcor.search.utility import describe_utility
 
 FORMAT = "pcor-request/1"
 LONGEST_NAME = 200
@@ -32,7 +31,7 @@ class Request:
         key: the name of this request; the same key is the same request.
         epsilon: the cost, exact.
         delta: the slack, exact.
-        guarantee: "ocdp" or "dp".
+        guarantee: the name of the guarantee.
         body: the question as canonical JSON.
     """
 
@@ -85,7 +84,7 @@ class Request:
             fingerprint(body) if key is None else check_name("key", key),
             epsilon,
             delta,
-            plan.guarantee,
+            plan.guarantee.name,
             body,
         )
 
@@ -104,13 +103,7 @@ def _settings(plan: Plan) -> dict[str, Any]:
     """Return all that decides what is drawn, and with which chances."""
     return {
         "schema_sha256": plan.schema.sha256,
-        "detector": plan.detector.describe(),
-        "search": plan.search.describe(),
-        "utility": describe_utility(plan.utility),
-        "selection": plan.selection,
-        "accounting": plan.bill.accounting,
-        "guarantee": plan.guarantee,
-        "steepness": plan.steepness,
+        **plan.settings.described(whole=False),
         "epsilon": plain(plan.bill.epsilon),
         "delta": plain(plan.bill.delta),
     }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pcor.detectors import CountDetector, Detector
+from pcor.detectors import Detector
 from pcor.errors import (
     NOTHING,
     NoValidContext,
@@ -20,16 +20,19 @@ from pcor.errors import (
 from pcor.mechanism.randomness import Chooser
 from pcor.mechanism.selection import SystemChooser
 from pcor.public.context import Context
+from pcor.public.guarantee import OCDP, Guarantee
 from pcor.releasing.budget import NO_BOOKS
 from pcor.releasing.certificate import Release
 from pcor.releasing.payment import Payer, check_payer, pay_and_draw
-from pcor.releasing.plan import Plan, plan
+from pcor.releasing.plan import Plan
 from pcor.releasing.request import Request
+from pcor.releasing.settings import Settings
+from pcor.releasing.terms import terms_of
 from pcor.rows.table import Record, Table, check_table
 from pcor.search import Direct, Explorer, Search
 from pcor.search.base import GraphSearch
 from pcor.search.best_first import BestFirst
-from pcor.search.margin import SoftOrder
+from pcor.search.margin import MarginOrder
 from pcor.search.utility import Overlap, Scorer, Utility, counts_rows
 from pcor.search.validity import Validity
 
@@ -46,7 +49,7 @@ def release(
     start: Context | None = None,
     accounting: str = "tight",
     selection: str | None = None,
-    guarantee: str = "ocdp",
+    guarantee: str | Guarantee = OCDP.name,
     delta: object = None,
     steepness: int | None = None,
     limit: int | None = None,
@@ -89,9 +92,7 @@ def release(
     """
     check_table(table)
     payer = NO_BOOKS if budget is None else check_payer(budget)
-    settled = plan(
-        table.schema,
-        epsilon,
+    settings = Settings(
         detector=detector,
         search=search,
         utility=utility,
@@ -104,6 +105,20 @@ def release(
         steepness=steepness,
         limit=limit,
     )
+    settled = settings.plan(table.schema, epsilon)
+    return release_planned(settled, table, record, budget=payer, chooser=chooser)
+
+
+def release_planned(
+    settled: Plan,
+    table: Table,
+    record: int | str,
+    *,
+    budget: Payer | None = None,
+    chooser: Chooser | None = None,
+) -> Release:
+    """Carry out a plan that was made for this table's schema; as ``release`` does, which plans."""
+    payer = NO_BOOKS if budget is None else budget
     chooser = SystemChooser() if chooser is None else chooser
     request = payer.request(settled, record, private=chooser.private)
     return release_paid(payer, request, settled, table, record, chooser)
@@ -177,7 +192,7 @@ def release_from(settled: Plan, looked_at: LookedAt, chooser: Chooser) -> Releas
     )
 
 
-def read_and_draw(table: Table, record: int | str, settled: Plan, chooser: Chooser) -> Release:
+def read_and_draw(settled: Plan, table: Table, record: int | str, chooser: Chooser) -> Release:
     """Release what was planned and paid for elsewhere."""
     return release_from(settled, look(settled, table, record), chooser)
 
@@ -205,7 +220,7 @@ def draw(settled: Plan, validity: Validity, chooser: Chooser) -> int:
     return candidates[chooser.select(scores, eta=eta, mechanism=settled.selection)]
 
 
-def best_first(settled: Plan, validity: Validity) -> BestFirst | SoftOrder | None:
+def best_first(settled: Plan, validity: Validity) -> BestFirst | MarginOrder | None:
     """Return the candidates of the direct mechanism best first, where its utility allows it.
 
     The draw may then end before the space does; its distribution is the same. What decides is
@@ -216,10 +231,7 @@ def best_first(settled: Plan, validity: Validity) -> BestFirst | SoftOrder | Non
     weights = Scorer(settled.utility, validity.table).weights
     if weights is None:
         return None
-    rule, steepness = settled.detector, settled.steepness
-    if isinstance(rule, CountDetector) and steepness is not None:
-        return SoftOrder(validity, rule, weights, steepness)
-    return BestFirst(validity, weights)
+    return terms_of(settled.guarantee).candidates(settled, validity, weights)
 
 
 def explore(settled: Plan, validity: Validity, chooser: Chooser) -> tuple[list[int], list[int]]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pcor.errors import NOTHING, NoValidContext, TooLarge, check_whole, counted
+from pcor.public.guarantee import USUAL, Guarantee
 from pcor.search.base import Explorer, Search
 from pcor.search.coe import ENUMERATION_LIMIT
 
@@ -19,20 +20,6 @@ COUNTABLE = 1 << 60
 # Within the usual limit the whole space can be listed, so a draw ends whatever the rows are. Beyond
 # it nothing public bounds what a draw takes: it ends when it is decided.
 CAUTION = "most draws are decided after a few contexts, but time and memory depend on the rows"
-
-# What else there is, with and without dp: in Python, on the command line, at the service.
-_OTHERWISE = {
-    True: (
-        "use guarantee='ocdp', or declare fewer values",
-        "use --guarantee ocdp, or declare fewer values",
-        "register it with guarantee ocdp, or a schema with fewer values",
-    ),
-    False: (
-        "use search='widest_first'",
-        "use --search widest_first",
-        "register it with search widest_first",
-    ),
-}
 
 
 def advice(size: int, larger: str, otherwise: str) -> str:
@@ -54,19 +41,18 @@ class Direct(Search):
     def __post_init__(self) -> None:
         check_whole("limit", self.limit)
 
-    def check(self, size: int, guarantee: str = "ocdp") -> None:
+    def check(self, size: int, guarantee: Guarantee = USUAL) -> None:
         """Refuse a space that is too large; its size is public, and so is what else there is."""
         if size <= min(self.limit, COUNTABLE):
             return
-        pure = guarantee == "dp"
-        who = "guarantee 'dp' draws among" if pure else "search 'direct' draws among"
         most = min(self.limit, COUNTABLE)
+        python, cli, service = guarantee.instead
         raise TooLarge(
-            f"{who} all {counted(size)} contexts that can contain a record, more than the limit of "
-            f"{most:,}",
-            python=advice(size, "raise limit=", _OTHERWISE[pure][0]),
-            cli=advice(size, "raise --limit", _OTHERWISE[pure][1]),
-            service=advice(size, "register it with a larger limit", _OTHERWISE[pure][2]),
+            f"{guarantee.drawn_from} draws among all {counted(size)} contexts that can contain a "
+            f"record, more than the limit of {most:,}",
+            python=advice(size, "raise limit=", python),
+            cli=advice(size, "raise --limit", cli),
+            service=advice(size, "register it with a larger limit", service),
         )
 
     def verifications(self, free: int) -> tuple[int, int]:

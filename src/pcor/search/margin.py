@@ -1,4 +1,4 @@
-"""Soft validity: every context that contains the record is a candidate, scored by how valid it is.
+"""Margin scores: every context that contains the record is a candidate, scored by how valid it is.
 
 Private: the scores; public: the prices. A count-based detector calls the record an outlier where
 ``margin = share * n - c > 0`` (n people, c of them in the record's region), and one row moves the
@@ -42,8 +42,8 @@ _LIST_AFTER = 64
 LARGEST_FACTOR = 1 << 30
 
 
-class SoftOrder(Met):
-    """All contexts of a record by falling soft score; ``ordered_selection.Candidates``.
+class MarginOrder(Met):
+    """All contexts of a record by falling margin score; ``ordered_selection.Candidates``.
 
     Contexts are visited by falling utility, which bounds the score from above; each waits until
     nothing unvisited can be better. Most draws are decided after a few. If one is not, and the
@@ -135,7 +135,7 @@ class SoftOrder(Met):
         return self._descent.totals(self._view.cell_counts)[self._waiting]
 
     def _score(self, utilities: Numbers, n: Numbers, c: Numbers) -> Numbers:
-        return soft_scores(self._detector, self._steepness, utilities, n, c)
+        return margin_scores(self._detector, self._steepness, utilities, n, c)
 
     def _wait(self, indices: Numbers, scores: Numbers) -> None:
         """Put contexts among those that wait, by falling score."""
@@ -145,10 +145,10 @@ class SoftOrder(Met):
         self._waiting, self._scores = indices[order], scores[order]
 
 
-def soft_scores(
+def margin_scores(
     detector: CountDetector, steepness: int, utilities: Numbers, n: Numbers, c: Numbers
 ) -> Numbers:
-    """Return the soft scores of contexts from their utility, people, and people in the region."""
+    """Return the margin scores of contexts from their utility, people, and people in the region."""
     share = detector.share_exact
     margin = share.numerator * n - share.denominator * c
     people = np.minimum(utilities, n - (detector.min_population - 1))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pcor.errors import ParameterError, UnknownName
 from pcor.public.context import Context
+from pcor.public.guarantee import USUAL, Guarantee
 from pcor.public.schema import Schema
 from pcor.search.base import GraphSearch, SamplingSearch, Search
 from pcor.search.breadth_first import BreadthFirst
@@ -35,7 +36,7 @@ def get_search(
     start: Context | None = None,
     limit: int | None = None,
     compiled: bool = False,
-    guarantee: str = "ocdp",
+    guarantee: Guarantee = USUAL,
 ) -> Search:
     """Return a search from its name; fill in ``samples``, ``start``, ``limit`` where it takes them.
 

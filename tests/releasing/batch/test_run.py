@@ -161,9 +161,9 @@ def test_the_order_of_entries_does_not_tell_which_draw_took_long(
         if record == last:
             other.wait(timeout=DEADLINE)
 
-    def done(rows: Any, record: Any, *words: Any, **options: Any) -> pcor.Release:
+    def done(plan: pcor.Plan, rows: Any, record: Any, *words: Any) -> pcor.Release:
         work(record)
-        released = read_and_draw(rows, record, *words, **options)
+        released = read_and_draw(plan, rows, record, *words)
         if record in (3, 8) and record != last:
             other.set()
         return released

@@ -85,7 +85,7 @@ def test_differential_privacy_for_everyone_needs_no_pairs(table: pcor.Table) -> 
     narrow.__dict__ |= {"schema": SCHEMA, "_elsewhere": few, "_encoded": None}
     narrow.view = DistantView.over(few)
     released = pcor.release(narrow, 3, 1.0, "tail", guarantee="dp")
-    assert released.promise.guarantee == "dp"
+    assert released.promise.guarantee == pcor.PureDP()
 
 
 def test_outliers_are_the_same_as_in_memory(table: pcor.Table, rows: pa.Table) -> None:

@@ -208,10 +208,10 @@ def test_a_dropped_connection_burns_no_record_of_a_list(books: Ledger, workers: 
     url = SERVERS["postgresql"](people(), Path())
     table, keys = pcor.Table(url, SCHEMA), people()["key"].to_pylist()[:8]
 
-    def dropped(rows: pcor.Table, record: Any, *words: Any, **options: Any) -> pcor.Release:
+    def dropped(plan: pcor.Plan, rows: pcor.Table, record: Any, *words: Any) -> pcor.Release:
         if record == keys[3]:
             end_connection(url, table)
-        return read_and_draw(rows, record, *words, **options)
+        return read_and_draw(plan, rows, record, *words)
 
     how: dict[str, Any] = {"ledger": books, "dataset": "people", "workers": workers}
     how |= {"detector": "lof:k=5,threshold=1.01"}

@@ -43,9 +43,8 @@ class Apart:
         self.file, secret = folder / SOURCE, folder / "secret"
         marker = Marker(secret)
         marker.make_secret()
-        options = {"detector": "grubbs:min_population=5"}
-        mark = marker.of_file(self.file)
-        self.question = Draw(SOURCE, mark, SCHEMA, OUTLIER, Fraction("0.1"), options)
+        plan = pcor.plan(SCHEMA, "0.1", detector="grubbs:min_population=5")
+        self.question = Draw(SOURCE, marker.of_file(self.file), plan, OUTLIER)
         self.draws = DrawingProcesses(folder, secret, tables=2, processes=1)
 
     @property
@@ -133,10 +132,10 @@ def test_a_draw_apart_is_what_it_would_be_here(apart: Apart) -> None:
 
 
 def test_of_a_failure_of_ours_only_its_type_is_told(apart: Apart) -> None:
-    options: dict[str, Any] = {"no_such_option": 1}
+    broken: Any = None
     with pytest.raises(DrawFailed) as failed:
-        apart.draws.draw(replace(apart.question, options=options))
-    assert failed.value.args == ("TypeError",)
+        apart.draws.draw(replace(apart.question, plan=broken))
+    assert failed.value.args == ("AttributeError",)
 
 
 def test_a_drawing_process_is_the_last_to_get_the_processors(apart: Apart) -> None:

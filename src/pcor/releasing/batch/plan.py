@@ -12,8 +12,9 @@ from typing import Any
 
 from pcor.errors import ParameterError, plain
 from pcor.public.schema import Schema
-from pcor.releasing.plan import Plan, plan
+from pcor.releasing.plan import Plan
 from pcor.releasing.request import canonical_record
+from pcor.releasing.settings import Settings
 from pcor.rows.keys import check_key
 
 
@@ -56,17 +57,7 @@ class ManyPlan:
         """What the total bounds, and what it does not."""
         bounded = f"epsilon {plain(self.epsilon)}"
         bounded += f" and delta {plain(self.delta)}" if self.delta else ""
-        if self.each.guarantee == "dp":
-            return (
-                f"All answers together are bounded by {bounded} for everyone who is not one of "
-                "these records, if they are the only ones about these people."
-            )
-        return (
-            f"All answers together are bounded by {bounded} only between tables on which every "
-            "one of these records keeps its set of valid contexts. Each record adds such a "
-            "condition: a person whose presence changes one of these sets is not protected by the "
-            "total, however small it is. For many records prefer guarantee 'dp'."
-        )
+        return self.each.guarantee.together(bounded)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as public parameters."""
@@ -94,10 +85,10 @@ def plan_many(
         epsilon_each: the cost of each release, read as written.
         **options: as for ``pcor.release``: detector, search, utility, guarantee, ...
     """
-    return ManyPlan(plan(schema, epsilon_each, **options), _listed(records))
+    return ManyPlan(Settings(**options).plan(schema, epsilon_each), listed(records))
 
 
-def _listed(records: Iterable[int | str]) -> tuple[int | str, ...]:
+def listed(records: Iterable[int | str]) -> tuple[int | str, ...]:
     """Return the keys as certificates spell them, or refuse the list."""
     if isinstance(records, str | bytes) or not isinstance(records, Iterable):
         raise ParameterError("records must be a list of keys; for one record use release")

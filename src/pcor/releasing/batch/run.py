@@ -9,7 +9,7 @@ long. Every draw is a ``pcor.release``, so its distribution is that of a single 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -94,10 +94,39 @@ def release_many(
     """
     check_table(table)
     names = {"dataset": dataset, "analyst": analyst, "version": version}
+    _payers(ledger, budget, names)
+    return release_many_planned(
+        plan_many(table.schema, records, epsilon_each, **options),
+        table,
+        ledger=ledger,
+        names=names,
+        budget=budget,
+        out=out,
+        workers=workers,
+        progress=progress,
+        chooser=chooser,
+    )
+
+
+def release_many_planned(
+    planned: ManyPlan,
+    table: Table,
+    *,
+    ledger: Payer | None,
+    names: Mapping[str, str | None],
+    budget: Payer | None = None,
+    out: str | Path | None,
+    workers: int | None,
+    progress: Progress | None,
+    chooser: Chooser | None,
+) -> Results:
+    """Carry out a plan that was made for this table's schema; as ``release_many``, which plans.
+
+    ``names`` are the dataset, the analyst and the version, where a ledger pays.
+    """
     ledger, payer = _payers(ledger, budget, names)
-    planned = plan_many(table.schema, records, epsilon_each, **options)
     private = chooser is None or chooser.private
-    requests = _requests(planned, dataset, analyst, version, private=private)
+    requests = _requests(planned, names, private=private)
     paid_by = None
     if ledger is not None:
         paid_by = {"dataset": requests[0].dataset, "analyst": requests[0].analyst}
@@ -107,7 +136,7 @@ def release_many(
     drawn_by = SystemChooser() if chooser is None else chooser
 
     def draw(rows: Table, record: int | str) -> Outcome:
-        return answer_from(lambda: read_and_draw(rows, record, planned.each, drawn_by))
+        return answer_from(lambda: read_and_draw(planned.each, rows, record, drawn_by))
 
     try:
         with results_file(out, requests, paid_by) as kept:
@@ -120,7 +149,7 @@ def release_many(
 
 
 def _payers(
-    ledger: Payer | None, budget: Payer | None, names: dict[str, str | None]
+    ledger: Payer | None, budget: Payer | None, names: Mapping[str, str | None]
 ) -> tuple[Payer | None, Payer]:
     """Return the ledger, if there is one, and what pays."""
     if ledger is not None and budget is not None:
@@ -135,18 +164,13 @@ def _payers(
 
 
 def _requests(
-    planned: ManyPlan, dataset: str | None, analyst: str | None, version: str | None, private: bool
+    planned: ManyPlan, names: Mapping[str, str | None], *, private: bool
 ) -> list[Request]:
     """Return the request of each record, once."""
+    given = {name: value for name, value in names.items() if value is not None}
+    paid_by: dict[str, Any] = {"dataset": planned.each.schema.name, "analyst": OWNER, **given}
     return [
-        Request.of(
-            planned.each,
-            record,
-            dataset=planned.each.schema.name if dataset is None else dataset,
-            analyst=OWNER if analyst is None else analyst,
-            version=version,
-            private=private,
-        )
+        Request.of(planned.each, record, **paid_by, private=private)
         for record in dict.fromkeys(planned.records)
     ]
 

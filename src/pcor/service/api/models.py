@@ -5,10 +5,12 @@ Public: everything here. What is not declared is refused, so a misspelt field is
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import Path, Query
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, create_model
+
+from pcor.releasing.settings import Option, Settings
 
 LONGEST = 200
 
@@ -69,29 +71,47 @@ class BudgetBody(AllotmentBody):
     cap: Amount | None = None
 
 
-class DatasetBody(_Body):
-    """A dataset: schema, source, guarantee, presets, who may be asked about, budget.
-
-    ``replaces`` is the version that is the newest, 0 where there is none: if it is another by then,
-    the registration is refused.
-    """
-
+class _Dataset(_Body):
     declared: Annotated[dict[str, Any], Field(alias="schema")]
     source: Annotated[str, Field(min_length=1, max_length=500)]
     presets: PresetsBody
     records: Annotated[list[Record], Field(max_length=100_000)] | Literal["any"]
     budget: BudgetBody | None = None
     description: Annotated[str, Field(max_length=2000)] = ""
-    detector: Name = "lof"
-    search: Name = "auto"
-    utility: Literal["population", "overlap"] = "population"
-    samples: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] | None = None
-    accounting: Literal["tight", "paper"] = "tight"
-    selection: Literal["exponential", "permute_and_flip"] | None = None
-    guarantee: Literal["ocdp", "dp"] = "ocdp"
-    delta: Amount | None = None
-    steepness: Annotated[int, Field(ge=1, le=10**9, strict=True)] | None = None
-    limit: Annotated[int, Field(ge=1, le=2**60, strict=True)] | None = None
+
+
+def _type(default: object, option: Option) -> Any:
+    """Return what a setting may be in the body of a request."""
+    if option.kind == "amount":
+        kind: Any = Amount
+    elif option.kind == "whole":
+        kind = Annotated[int, Field(ge=1, le=option.most, strict=True)]
+    else:
+        kind = Literal[option.names()] if option.only and option.names else Name
+    return kind | None if default is None else kind
+
+
+def settings_fields() -> dict[str, Any]:
+    """Return the settings that an owner gives, as they are declared: name -> type and default."""
+    return {
+        name: (_type(default, option), default)
+        for name, default, option in Settings.options("service")
+    }
+
+
+if TYPE_CHECKING:
+    _SettledDataset = _Dataset
+else:
+    _SettledDataset = create_model("_SettledDataset", __base__=_Dataset, **settings_fields())
+
+
+class DatasetBody(_SettledDataset):
+    """A dataset: schema, source, guarantee, presets, who may be asked about, budget.
+
+    ``replaces`` is the version that is the newest, 0 where there is none: if it is another by then,
+    the registration is refused.
+    """
+
     replaces: Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)] | None = None
 
     def named(self) -> dict[str, Any]:

@@ -8,13 +8,13 @@ it made holds the claim, stores the answer and decides when it is seen (``worker
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, Protocol
+from typing import Protocol
 
 from pcor.errors import NoValidContext, RecordError
-from pcor.public.schema import Schema
+from pcor.mechanism.selection import SystemChooser
 from pcor.releasing.answers import Outcome, answer_from
-from pcor.releasing.run import release
+from pcor.releasing.plan import Plan
+from pcor.releasing.run import read_and_draw
 from pcor.service.core.sources import Tables
 
 # Said of a record that is an outlier nowhere, and of one that is not in the table.
@@ -31,18 +31,14 @@ class Draw:
     Attributes:
         source: the file, relative to the data folder.
         mark: by which the file is known again.
-        schema: the public description of its table.
+        plan: what was settled when it was asked, with the schema of the table.
         record: the queried record.
-        epsilon: what it costs.
-        options: of ``pcor.release``.
     """
 
     source: str
     mark: str
-    schema: Schema
+    plan: Plan
     record: int | str
-    epsilon: Fraction
-    options: dict[str, Any]
 
 
 class Draws(Protocol):
@@ -84,8 +80,8 @@ class DrawsHere:
 
 def make_draw(tables: Tables, asked: Draw) -> Outcome:
     """Return the release, or the error that is its answer."""
-    table = tables.get(asked.source, asked.mark, asked.schema)
-    outcome = answer_from(lambda: release(table, asked.record, asked.epsilon, **asked.options))
+    table = tables.get(asked.source, asked.mark, asked.plan.schema)
+    outcome = answer_from(lambda: read_and_draw(asked.plan, table, asked.record, SystemChooser()))
     if isinstance(outcome, RecordError | NoValidContext):
         # The same words for both, whatever the search says: who is in the table is private.
         return NoValidContext(NONE)

@@ -20,13 +20,13 @@ from pcor.ledger.accounts import EVERYBODY, read_account
 from pcor.public.schema import Schema
 from pcor.releasing.amounts import amount
 from pcor.releasing.request import check_name
+from pcor.releasing.settings import Settings
 from pcor.rows.table import Table
 from pcor.service.core.events import note
 from pcor.service.core.jobs import Job, find_job, is_charged, show_job
 from pcor.service.core.keys import Key, make_key, revoke_key
 from pcor.service.core.problems import Problem, unknown
 from pcor.service.core.registry import (
-    OPTIONS,
     Registration,
     find_registration,
     read_presets,
@@ -44,8 +44,8 @@ def register(service: Service, key: Key, name: str, given: dict[str, Any]) -> Re
         service: whose.
         key: of the owner.
         name: the people; a new version of the file keeps the name, and so the budget.
-        given: schema, source, presets, records, budget, description and the options of
-            ``pcor.release``; what of the budget is not named stays as it is.
+        given: schema, source, presets, records, budget, description and the settings of
+            releases; what of the budget is not named stays as it is.
     """
     check_name("dataset", name)
     path = find_source(service.settings.data, given["source"])
@@ -60,7 +60,7 @@ def register(service: Service, key: Key, name: str, given: dict[str, Any]) -> Re
         Schema.from_dict(given["schema"]),
         given["source"],
         mark,
-        {option: given[option] for option in OPTIONS},
+        Settings(**{name: given[name] for name, _, _ in Settings.options("service")}),
         read_presets(given["presets"]),
         read_records(given["records"]),
         given["description"],

@@ -23,8 +23,9 @@ from pcor.errors import ParameterError, SchemaError, plain
 from pcor.ledger.entries import lock_head
 from pcor.public.schema import Schema
 from pcor.releasing.amounts import amount
-from pcor.releasing.plan import Plan, plan
+from pcor.releasing.plan import Plan
 from pcor.releasing.request import canonical_record, check_record
+from pcor.releasing.settings import Settings
 from pcor.rows.table import Table
 from pcor.service.core import tables
 
@@ -32,22 +33,10 @@ PRESETS = ("small", "medium", "large")
 # Records that a refusal quotes.
 SHOWN = 10
 ANY = "any"
+# Plans that one registration keeps, by their epsilon: the presets, and what owners ask besides.
+PLANS = 64
 # Characters of registrations that are kept parsed: thousands of usual ones.
 PARSED = 1 << 24
-
-# What an owner settles for everybody; the names are those of ``pcor.release``.
-OPTIONS = (
-    "detector",
-    "search",
-    "utility",
-    "samples",
-    "accounting",
-    "selection",
-    "guarantee",
-    "delta",
-    "steepness",
-    "limit",
-)
 
 
 @dataclass(frozen=True)
@@ -60,7 +49,7 @@ class Registration:
         schema: the public description of the table.
         source: the file, relative to the data folder. Owners only.
         mark: by which the file is known again. For the service only.
-        options: what is drawn and how, as for ``pcor.release``.
+        settings: what is drawn and how; the owner settles it for everybody.
         presets: small, medium and large, each an epsilon.
         records: which records may be asked about; ``None`` for any.
         description: what the owner says about it.
@@ -72,11 +61,15 @@ class Registration:
     schema: Schema
     source: str
     mark: str
-    options: dict[str, Any]
+    settings: Settings
     presets: dict[str, Fraction]
     records: tuple[int | str, ...] | None
     description: str = ""
     state: int = 0
+
+    @cached_property
+    def _plans(self) -> dict[Fraction, Plan]:
+        return {}
 
     @cached_property
     def _open(self) -> frozenset[int | str]:
@@ -92,8 +85,14 @@ class Registration:
         return self.records is None or canonical_record(record) in self._open
 
     def plan(self, epsilon: Fraction) -> Plan:
-        """Settle a release, from public knowledge alone."""
-        return plan(self.schema, epsilon, **self.options)
+        """Settle a release, from public knowledge alone; at each cost once."""
+        made = self._plans.get(epsilon)
+        if made is None:
+            made = self.settings.plan(self.schema, epsilon)
+            if len(self._plans) >= PLANS:
+                self._plans.clear()
+            self._plans[epsilon] = made
+        return made
 
     def check(self) -> None:
         """Refuse a registration by which nothing could ever be released."""
@@ -132,8 +131,8 @@ class Registration:
             "version": self.version,
             "description": self.description,
             "schema": self.schema.to_dict(),
-            "options": self.options,
-            "guarantee": self.options["guarantee"],
+            "options": self.settings.to_json(),
+            "guarantee": str(self.settings.guarantee),
             "presets": {name: plain(epsilon) for name, epsilon in self.presets.items()},
             "records": ANY if self.records is None else list(self.records),
         }
@@ -309,7 +308,7 @@ def _parse(name: str, version: int, body: str) -> Registration:
         Schema.from_dict(kept["schema"]),
         kept["source"],
         kept["mark"],
-        kept["options"],
+        Settings.from_json(kept["options"]),
         read_presets(kept["presets"]),
         read_records(kept["records"]),
         kept["description"],

@@ -262,7 +262,7 @@ class Drawer:
     def _draw(self, job: Job) -> Outcome:
         one = self._registration(job)
         return self._draws.draw(
-            Draw(one.source, one.mark, one.schema, job.record, job.request.epsilon, one.options)
+            Draw(one.source, one.mark, one.plan(job.request.epsilon), job.record)
         )
 
     def _registration(self, job: Job) -> Registration:

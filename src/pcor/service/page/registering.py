@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
 from pcor.errors import plain
 from pcor.public.schema import REVIEW
+from pcor.releasing.settings import Option, Settings
 from pcor.service.api.models import DatasetBody
 from pcor.service.core.problems import Problem
-from pcor.service.core.registry import OPTIONS, PRESETS, Registration
+from pcor.service.core.registry import PRESETS, Registration
 
 # What the form is filled with before anybody has written into it.
 EMPTY: dict[str, str] = {
@@ -31,35 +33,52 @@ EMPTY: dict[str, str] = {
     "budget": "",
     "cap": "",
     "budget_delta": "",
-    "detector": "lof",
-    "search": "auto",
-    "utility": "population",
-    "samples": "",
-    "accounting": "tight",
-    "selection": "",
-    "guarantee": "ocdp",
-    "delta": "",
-    "steepness": "",
     "replaces": "",
-    "limit": "",
-}
-CHOICES: dict[str, tuple[str, ...]] = {
-    "search": (
-        "auto",
-        "direct",
-        "uniform",
-        "random_walk",
-        "depth_first",
-        "breadth_first",
-        "widest_first",
-    ),
-    "utility": ("population", "overlap"),
-    "accounting": ("tight", "paper"),
-    "selection": ("", "exponential", "permute_and_flip"),
+    **{name: str(default or "") for name, default, _ in Settings.options("service")},
 }
 
+
+@dataclass(frozen=True)
+class SettingField:
+    """A setting of releases in the form.
+
+    Attributes:
+        name: of the setting.
+        label: what the page calls it.
+        hint: what the page says below it.
+        choices: what can be chosen; empty where it is written.
+        required: whether it may not be empty.
+    """
+
+    name: str
+    label: str
+    hint: str
+    choices: tuple[str, ...]
+    required: bool
+
+
+def setting_fields(*, first: bool) -> list[SettingField]:
+    """Return the fields of the settings, as they are declared: the first, or the others."""
+    return [
+        SettingField(
+            name,
+            option.label,
+            option.hint,
+            () if not option.chosen or option.names is None else _choices(default, option),
+            default is not None,
+        )
+        for name, default, option in Settings.options("service")
+        if option.first == first
+    ]
+
+
+def _choices(default: object, option: Option) -> tuple[str, ...]:
+    names = () if option.names is None else option.names()
+    return names if default is not None else ("", *names)
+
+
 _NAME = re.compile(r"[^\x00-\x1f/]{1,200}")
-_WHOLE = ("samples", "steepness", "limit")
+_WHOLE = {name for name, _, option in Settings.options("service") if option.kind == "whole"}
 
 
 def fields_of(registration: Registration) -> dict[str, str]:
@@ -68,10 +87,8 @@ def fields_of(registration: Registration) -> dict[str, str]:
     The budget is left empty: it belongs to the people and stays as it is. The version that the new
     one replaces is part of the form.
     """
-    options = {
-        name: "" if registration.options.get(name) is None else str(registration.options[name])
-        for name in OPTIONS  # a registration may be older than an option
-    }
+    settings = registration.settings.to_json().items()
+    options = {name: "" if value is None else str(value) for name, value in settings}
     presets = {name: plain(registration.presets[name]) for name in PRESETS}
     records = registration.records
     return {
@@ -98,7 +115,7 @@ def body_of(form: dict[str, str]) -> tuple[str, dict[str, Any]]:
         "presets": {preset: form.get(preset, "") for preset in PRESETS},
         "records": _records(form.get("records", "")),
         "description": form.get("description", ""),
-        **{option: _option(option, form.get(option, "")) for option in OPTIONS},
+        **{name: _option(name, form.get(name, "")) for name, _, _ in Settings.options("service")},
     }
     fields = (("epsilon", "budget"), ("cap", "cap"), ("delta", "budget_delta"))
     budget = {name: form[field] for name, field in fields if form.get(field)}

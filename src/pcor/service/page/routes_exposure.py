@@ -17,9 +17,10 @@ from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 
 from pcor.audit import Exposed, Exposure
-from pcor.audit import exposure as exposure_of
+from pcor.audit.exposure import planned_exposure
 from pcor.audit.report import chance
-from pcor.public.guarantee import OWNER_ONLY
+from pcor.public.guarantee import OCDP, OWNER_ONLY
+from pcor.releasing.plan import Plan
 from pcor.releasing.request import canonical_record
 from pcor.service.core.events import note as write_event
 from pcor.service.core.keys import Key
@@ -68,8 +69,7 @@ class Audit:
     ) -> None:
         self._service, self._registration = service, registration
         self._record = canonical_record(record)
-        self._epsilon = registration.presets[preset]
-        self._options, self.note = auditable(registration, preset)
+        self._plan, self.note = auditable(registration, preset)
         self._abandoned = threading.Event()
         self.percent = 0
         self.outcome: Exposure | Exception | None = None
@@ -87,8 +87,8 @@ class Audit:
         one = self._registration
         try:
             table = self._service.tables.get(one.source, one.mark, one.schema)
-            outcome: Exposure | Exception = exposure_of(
-                table, self._record, self._epsilon, progress=self._step, **self._options
+            outcome: Exposure | Exception = planned_exposure(
+                self._plan, table, self._record, progress=self._step
             )
         except Exception as error:
             outcome = error
@@ -102,14 +102,13 @@ class Audit:
         self.percent = 100 * done // max(total, 1)
 
 
-def auditable(registration: Registration, preset: str) -> tuple[dict[str, Any], str]:
-    """Return the options to audit by, and what is to be said where they are not the dataset's."""
-    # An audit has a limit of its own; the resolved search brings that of the release along.
-    options = {k: value for k, value in registration.options.items() if k != "limit"}
-    search = registration.plan(registration.presets[preset]).search
-    if search.name in EXACT:
-        return options | {"search": search}, ""
-    return options | {"search": "direct", "samples": None, "delta": None}, INSTEAD
+def auditable(registration: Registration, preset: str) -> tuple[Plan, str]:
+    """Return the plan to audit, and what is to be said where it is not the dataset's."""
+    epsilon = registration.presets[preset]
+    settled = registration.plan(epsilon)
+    if settled.search.name in EXACT:
+        return settled, ""
+    return registration.settings.directly().plan(registration.schema, epsilon), INSTEAD
 
 
 @router.get("/exposure")
@@ -196,6 +195,7 @@ def _shown(registration: Registration, record: str, preset: str) -> dict[str, An
         "preset": preset,
         "presets": PRESETS,
         "owner_only": OWNER_ONLY,
+        "left_out": OCDP.left_out,
         "running": False,
     }
 

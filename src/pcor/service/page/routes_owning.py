@@ -10,14 +10,14 @@ from fastapi import Request, Response
 
 from pcor.errors import PcorError
 from pcor.ledger.accounts import read_open
-from pcor.ledger.entries import GUARANTEES
+from pcor.public.guarantee import TITLES
 from pcor.service.core import owner
 from pcor.service.core.keys import Key, read_keys
 from pcor.service.core.problems import Problem, unknown
 from pcor.service.core.registry import Registration, find_registration
 from pcor.service.core.service import Service, of
 from pcor.service.page.door import Form, Owner, as_problem, field, page_router, see
-from pcor.service.page.registering import CHOICES, EMPTY, body_of, budget_of, fields_of
+from pcor.service.page.registering import EMPTY, body_of, budget_of, fields_of, setting_fields
 from pcor.service.page.rendering import render, url
 from pcor.service.page.routes_asking import Text
 from pcor.service.page.words import account_in_words
@@ -39,7 +39,7 @@ def show_dataset(request: Request, key: Owner, name: Text) -> Response:
         key=key,
         registration=registration,
         public=registration.to_owner(),
-        guarantee=GUARANTEES[registration.options["guarantee"]],
+        guarantee=TITLES[str(registration.settings.guarantee)],
         budget=None if books is None else account_in_words(books.budget),
         allotments=[] if books is None else [account_in_words(one) for one in books.allotments],
         analysts=analysts,
@@ -154,8 +154,9 @@ def _form(
         status=status if said else 200,
         fields=fields,
         following=int(replaces[:9]) + 1 if replaces.isascii() and replaces.isdigit() else None,
-        choices=CHOICES,
-        guarantees=GUARANTEES,
+        settings=setting_fields(first=True),
+        more_settings=setting_fields(first=False),
+        guarantees=TITLES,
         known=known,
         said=said,
     )

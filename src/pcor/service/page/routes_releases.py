@@ -15,7 +15,7 @@ from typing import Any
 from fastapi import Request, Response
 
 from pcor.errors import sendable
-from pcor.ledger.entries import GUARANTEES
+from pcor.public.guarantee import TITLES
 from pcor.releasing.certificate import Release
 from pcor.service.api.models import Identifier
 from pcor.service.core import owner, questions
@@ -39,7 +39,7 @@ def show_history(request: Request, key: Asker) -> Response:
     """Return what was paid for, the newest first: one's own; an owner's is everybody's."""
     found = questions.history(of(request), key, MOST_SHOWN)
     return render(
-        request, "history.html", key=key, releases=found, guarantees=GUARANTEES, most=MOST_SHOWN
+        request, "history.html", key=key, releases=found, guarantees=TITLES, most=MOST_SHOWN
     )
 
 

@@ -18,6 +18,7 @@ from pcor.ledger import Account
 from pcor.ledger.entries import amount_in_words
 from pcor.public.schema import Schema
 from pcor.releasing.plan import Plan
+from pcor.releasing.settings import Settings
 
 # Beyond this a factor says nothing to anybody but that it is large.
 _LARGEST_FACTOR = 1000
@@ -100,29 +101,22 @@ def plan_in_words(plan: Plan, record: int | str) -> PlanView:
     """Return a plan as people read it; from public knowledge alone."""
     promise, metric = plan.promise, plan.schema.metric.column
     settings = plan.to_dict()
+    possible = settings["possible_contexts"]
     return PlanView(
         cost=plan.bill.total,
         protects=_protects(plan, record),
-        kind=_KINDS[plan.guarantee],
-        is_relaxed=plan.guarantee == "ocdp",
-        returns=(
-            f"One sentence naming a group of rows for record {record} and {metric}. "
-            f"{promise.validity}"
-            if promise.guarantee == "dp"
-            else f"One sentence naming a group of rows in which record {record} is an outlier by "
-            f"{metric}; or, if there is none, that there is none, at the same cost."
-        ),
+        kind=plan.guarantee.kind,
+        is_relaxed=plan.guarantee.relaxed,
+        returns=plan.guarantee.returned(record, metric, promise.validity),
         definition=promise.definition,
         not_protected=promise.not_protected,
         details=(
-            ("Detector", _setting(settings["detector"])),
-            ("Search", _setting(settings["search"])),
-            ("Prefers", _setting(settings["utility"])),
-            ("Paid draws", str(settings["selection"]).replace("_", " ")),
-            ("Accounting", str(settings["accounting"])),
-            ("Possible groups", f"{settings['possible_contexts']:,}")
-            if isinstance(settings["possible_contexts"], int)
-            else ("Possible groups", str(settings["possible_contexts"])),
+            *(
+                (option.label, _setting(settings[name]))
+                for name, _, option in Settings.options("service")
+                if name in plan.settings.described() and name in settings
+            ),
+            ("Possible groups", f"{possible:,}" if isinstance(possible, int) else str(possible)),
         ),
         steps=tuple(f"{step.what}: {step.priced}" for step in plan.bill.steps),
     )
@@ -135,29 +129,17 @@ def _protects(plan: Plan, record: int | str) -> str:
         "By being in the table or not, any one other person changes the chance of any answer by a "
         f"factor of at most {factor(promise.epsilon)}{slack}"
     )
-    if plan.guarantee == "dp":
-        return f"{bound}."
-    return (
-        f"{bound}; provided that record {record} stands out in the same groups with them as "
-        "without them."
-    )
+    return plan.guarantee.plainly(bound, record)
 
 
-_KINDS = {
-    "dp": "This is differential privacy for everyone but the record itself, which is public.",
-    "ocdp": (
-        "This is the relaxed guarantee OCDP, weaker than differential privacy: to a person for "
-        "whom that does not hold, nothing is promised."
-    ),
-}
+def _setting(described: Mapping[str, Any] | str | int) -> str:
+    """Write a setting; a detector, a search or a utility with its own.
 
-
-def _setting(described: Mapping[str, Any]) -> str:
-    """Write a detector, a search or a utility with its settings.
-
-    >>> _setting({"name": "grubbs", "alpha": 0.05})
-    'grubbs (alpha 0.05)'
+    >>> _setting({"name": "grubbs", "alpha": 0.05}), _setting("permute_and_flip")
+    ('grubbs (alpha 0.05)', 'permute and flip')
     """
+    if not isinstance(described, Mapping):
+        return str(described).replace("_", " ")
     rest = ", ".join(f"{name} {value}" for name, value in described.items() if name != "name")
     name = str(described["name"]).replace("_", " ")
     return f"{name} ({rest.replace('_', ' ')})" if rest else name

@@ -1,0 +1,411 @@
+"""Settings: how a release is made, in one value; each option is declared once, with its words.
+
+Public: everything here. The library, the command line, the ledger, batches, the service, the
+client, the audit and the experiments carry this value, and ``Settings.plan`` is the only way to a
+plan. What the doors offer (flags, form fields, the body of an HTTP request), and what a certificate
+and a request to a ledger hold, follows from the declarations here. A new option is a field with its
+``Option``, an argument of ``plan`` and ``release``, a line in ``certificate.schema.json`` if a
+certificate holds it, and the code that acts on it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from fractions import Fraction
+from typing import Any, Literal
+
+from pcor.detectors import Detector, detector_names, get_detector
+from pcor.errors import ParameterError, check_whole
+from pcor.mechanism.randomness import MECHANISMS
+from pcor.mechanism.selection import check_exponent, check_mechanism
+from pcor.public.accounting import ACCOUNTINGS, exact
+from pcor.public.context import Context
+from pcor.public.guarantee import GUARANTEES, OCDP, Guarantee, PureDP, get_guarantee
+from pcor.public.schema import Schema
+from pcor.releasing.plan import Plan
+from pcor.releasing.terms import terms_of
+from pcor.search import SEARCHES, Direct, Search, get_search
+from pcor.search.base import GraphSearch, SamplingSearch
+from pcor.search.direct import COUNTABLE
+from pcor.search.utility import (
+    UTILITIES,
+    Overlap,
+    Utility,
+    chosen_context,
+    counts_rows,
+    describe_utility,
+    get_utility,
+)
+
+# Where settings are given: a release on the command line, an audit there, a dataset's registration.
+Door = Literal["release", "audit", "service"]
+EVERY_DOOR: tuple[Door, ...] = ("release", "audit", "service")
+
+
+@dataclass(frozen=True)
+class Option:
+    """What the doors need to know of a setting.
+
+    Attributes:
+        help: what it does, for a person who has a flag to set.
+        kind: a text, a whole number from 1, an exact number, or a context of the schema.
+        names: what a text may be, as far as that is known.
+        only: whether a text may be nothing else; a detector's name may have settings behind it.
+        most: the largest whole number.
+        label: what the page calls it.
+        hint: what the page says below it.
+        chosen: whether the page lets choose from the names.
+        first: whether the page shows it before all others.
+        doors: where it is offered.
+        describe: how a certificate and a request write what a plan has settled; ``None`` where the
+            search's or the bill's own words say it.
+        later: whether requests were written without it: left at its default, it is not in them, so
+            that what was answered once keeps its fingerprint.
+    """
+
+    help: str
+    kind: Literal["text", "whole", "amount", "context"] = "text"
+    names: Callable[[], tuple[str, ...]] | None = None
+    only: bool = False
+    most: int | None = None
+    label: str = ""
+    hint: str = ""
+    chosen: bool = True
+    first: bool = False
+    doors: tuple[Door, ...] = EVERY_DOOR
+    describe: Callable[[Any], Any] | None = None
+    later: bool = False
+
+
+def _option(words: str, **declared: Any) -> dict[str, Option]:
+    return {"option": Option(words, **declared)}
+
+
+def _either(*names: str) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def _as_it_is(value: object) -> object:
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How a release is made; ``pcor.release`` documents the options.
+
+    >>> Settings(search="direct", guarantee="dp").to_json()["guarantee"]
+    'dp'
+    """
+
+    detector: str | Detector = field(
+        default="lof",
+        metadata=_option(
+            "What calls a record an outlier: lof, grubbs, histogram, tail, neighbourhood or "
+            "rare_bin; settings after a colon: lof:k=10,threshold=2.0, neighbourhood:radius=500, "
+            "'rare_bin:edges=0|1000|5000'.",
+            names=lambda: tuple(detector_names()),
+            label="Detector",
+            hint="Such as lof, grubbs, histogram; tail or rare_bin for DP.",
+            chosen=False,
+            first=True,
+            describe=lambda detector: detector.describe(),
+        ),
+    )
+    search: str | Search = field(
+        default="auto",
+        metadata=_option(
+            f"How contexts are looked for: {_either('auto', *SEARCHES)}.",
+            names=lambda: ("auto", *SEARCHES),
+            label="Search",
+            describe=lambda search: search.describe(),
+        ),
+    )
+    utility: object = field(
+        default="population",
+        metadata=_option(
+            "What to maximise: population or overlap.",
+            names=lambda: UTILITIES,
+            only=True,
+            label="Prefers",
+            doors=("release", "service"),
+            describe=describe_utility,
+        ),
+    )
+    samples: int | None = field(
+        default=None,
+        metadata=_option(
+            "How many contexts a sampling search collects before the final draw: at most a "
+            "million, 100,000 for random_walk, 10,000 for depth_first and breadth_first.",
+            kind="whole",
+            most=SamplingSearch.most_samples,
+            label="Samples",
+        ),
+    )
+    start: Context | None = field(
+        default=None,
+        metadata=_option(
+            "A valid context to start from: a sentence ('job is CEO; any city'), JSON or bits.",
+            kind="context",
+            doors=("release",),
+        ),
+    )
+    selection: str | None = field(
+        default=None,
+        metadata=_option(
+            "The mechanism of every paid draw: permute_and_flip, or exponential (the default with "
+            "--delta or paper accounting).",
+            names=lambda: MECHANISMS,
+            only=True,
+            label="Paid draws",
+            describe=_as_it_is,
+        ),
+    )
+    accounting: str = field(
+        default="tight",
+        metadata=_option(
+            "How the cost is worked out: tight, or paper to reproduce the paper's numbers.",
+            names=lambda: ACCOUNTINGS,
+            only=True,
+            label="Accounting",
+            describe=_as_it_is,
+        ),
+    )
+    guarantee: str | Guarantee = field(
+        default=OCDP.name,
+        metadata=_option(
+            f"{OCDP.name} (relaxed), or {PureDP.name}, which covers everyone but the record and "
+            f"needs {_either(*PureDP.detectors)}.",
+            names=lambda: tuple(GUARANTEES),
+            only=True,
+            label="Guarantee",
+            first=True,
+            describe=str,
+        ),
+    )
+    delta: object = field(
+        default=None,
+        metadata=_option(
+            "A small chance, such as 1e-6, that buys depth_first and breadth_first more accuracy.",
+            kind="amount",
+            label="Delta",
+        ),
+    )
+    steepness: int | None = field(
+        default=None,
+        metadata=_option(
+            f"With --guarantee {PureDP.name}: how much being an outlier counts against "
+            "population; by default chosen for you.",
+            kind="whole",
+            most=10**9,
+            label="Steepness",
+            describe=_as_it_is,
+        ),
+    )
+    limit: int | None = field(
+        default=None,
+        metadata=_option(
+            "The largest space of contexts to draw from directly: 2^24 by default, 2^22 for auto. "
+            "Beyond 2^24 time and memory depend on the rows.",
+            kind="whole",
+            most=COUNTABLE,
+            label="Most contexts",
+            hint="To draw from directly: 16,777,216 if empty. With more, time and memory depend on "
+            "the rows.",
+            doors=("release", "service"),
+        ),
+    )
+
+    @classmethod
+    def options(cls, door: Door | None = None) -> Iterator[tuple[str, Any, Option]]:
+        """Yield the name, the default and the declaration of each option that a door offers."""
+        for declared in fields(cls):
+            option: Option = declared.metadata["option"]
+            if door is None or door in option.doors:
+                yield declared.name, declared.default, option
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Settings:
+        """Return the settings of a registration; what it does not name is as usual."""
+        known = {name for name, _, _ in cls.options("service")}
+        unknown = sorted(set(given) - known)
+        if unknown:
+            raise ParameterError(
+                f"{unknown[0]!r} is no option of a release that this version of pcor knows"
+            )
+        return cls(**given)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings as a registration holds them: as they were given, by name."""
+        given = {name: getattr(self, name) for name, _, _ in self.options("service")}
+        return given | {"guarantee": str(self.guarantee)}
+
+    def directly(self) -> Settings:
+        """Return the same with the direct search, and without what other searches take."""
+        return replace(self, search="direct", samples=None, start=None, delta=None, limit=None)
+
+    def described(self, *, whole: bool = True) -> dict[str, Any]:
+        """Return what the settings of a plan come to, as certificates hold it.
+
+        Args:
+            whole: false leaves out what came later and is as it was before.
+        """
+        return {
+            name: option.describe(getattr(self, name))
+            for name, default, option in self.options()
+            if option.describe is not None
+            and (whole or not option.later or getattr(self, name) != default)
+        }
+
+    def plan(self, schema: Schema, epsilon: object) -> Plan:
+        """Settle a release from public knowledge alone. Free.
+
+        Raises:
+            ParameterError: the settings do not go together, or not with the schema.
+            TooLarge: there are more contexts than may be drawn from.
+        """
+        rule, utility = _describable(get_detector(self.detector)), get_utility(self.utility)
+        guarantee = get_guarantee(self.guarantee)
+        terms = terms_of(guarantee)
+        asked = terms.admit(self, schema, rule, utility)
+        # The direct mechanism need not list the whole space then (run.best_first).
+        compiled = rule.has_kernel and counts_rows(utility)
+        search = self._search(asked, schema, compiled=compiled, guarantee=guarantee)
+        utility = self._utility(utility, search, schema)
+        slack = Fraction(0) if self.delta is None else _delta(self.delta)
+        resolved = replace(
+            self,
+            detector=rule,
+            search=search,
+            utility=utility,
+            samples=None,  # these three are the search's own by now
+            start=None,
+            limit=None,
+            selection=_selection(self.selection, self.accounting, slack),
+            guarantee=guarantee,
+            steepness=terms.steepness(self, rule),
+        )
+        bill = terms.price(resolved, search, utility, (exact(epsilon), slack))
+        for eta in {bill.eta, bill.step_eta} - {Fraction(0)}:
+            check_exponent(eta)  # refuses an epsilon that cannot be drawn with, before any row
+        return Plan(schema, rule, search, utility, guarantee, resolved, bill)
+
+    def _search(
+        self, asked: str | Search, schema: Schema, *, compiled: bool, guarantee: Guarantee
+    ) -> Search:
+        if self.limit is not None:
+            check_whole("limit", self.limit, COUNTABLE)
+        search = get_search(
+            asked,
+            schema,
+            samples=self.samples,
+            start=self.start,
+            limit=self.limit,
+            compiled=compiled,
+            guarantee=guarantee,
+        )
+        if self.limit is not None and asked != "auto" and not isinstance(search, Direct):
+            raise ParameterError(
+                f"limit goes with search 'direct' or 'auto', not {search.name!r}; leave it out"
+            )
+        return search
+
+    def _utility(self, utility: Utility, search: Search, schema: Schema) -> Utility:
+        """Return the utility with the context that it compares with, where there is one."""
+        given = {
+            "start": search.start if isinstance(search, GraphSearch) else self.start,
+            "the context of Overlap": chosen_context(utility),
+        }
+        for what, context in given.items():
+            if context is not None and context.schema != schema:
+                raise ParameterError(f"{what} is a context of another schema")
+        if isinstance(utility, Overlap) and utility.context is None:
+            return _overlap_with_start(utility, search, self.start)
+        if self.start is not None and not isinstance(search, GraphSearch):
+            raise ParameterError(f"search {search.name!r} has no start context; leave start out")
+        return utility
+
+
+def plan(
+    schema: Schema,
+    epsilon: object,
+    *,
+    detector: str | Detector = "lof",
+    search: str | Search = "auto",
+    utility: object = "population",
+    samples: int | None = None,
+    start: Context | None = None,
+    accounting: str = "tight",
+    selection: str | None = None,
+    guarantee: str | Guarantee = OCDP.name,
+    delta: object = None,
+    steepness: int | None = None,
+    limit: int | None = None,
+) -> Plan:
+    """Settle a release from public knowledge alone; ``release`` documents the arguments."""
+    return Settings(
+        detector=detector,
+        search=search,
+        utility=utility,
+        samples=samples,
+        start=start,
+        accounting=accounting,
+        selection=selection,
+        guarantee=guarantee,
+        delta=delta,
+        steepness=steepness,
+        limit=limit,
+    ).plan(schema, epsilon)
+
+
+def _selection(given: str | None, accounting: str, delta: Fraction) -> str:
+    """Return the mechanism of every paid draw: the steps of a steered search, and the final one.
+
+    A draw by permute-and-flip is never worse at the same price, and prices add up whatever the
+    mechanisms. Its range is not bounded, so it is not offered where draws are composed by
+    concentrated differential privacy. The paper's accounting goes with the paper's mechanism.
+    """
+    if given is None:
+        return "permute_and_flip" if accounting == "tight" and delta == 0 else "exponential"
+    if delta > 0 and given == "permute_and_flip":
+        raise ParameterError(
+            "with a delta every draw is by selection 'exponential'; leave selection out"
+        )
+    return check_mechanism(given)
+
+
+def _delta(delta: object) -> Fraction:
+    slack = exact(delta, "delta")
+    if slack > Fraction(1, 1000):
+        raise ParameterError(
+            "delta must be at most 0.001, and well below one in the number of rows"
+        )
+    return slack
+
+
+def _describable(detector: Detector) -> Detector:
+    """Refuse a detector whose settings no certificate could hold."""
+    try:
+        json.dumps(detector.describe())
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"the detector {detector.name!r} must describe itself in numbers, texts and lists, "
+            "which a certificate can hold; override describe()"
+        ) from None
+    return detector
+
+
+def _overlap_with_start(utility: Overlap, search: Search, start: Context | None) -> Overlap:
+    if type(utility) is not Overlap:
+        raise ParameterError(
+            f"the utility {type(utility).__name__} has no context to compare with; give it one"
+        )
+    if start is not None:
+        return Overlap(start)
+    if isinstance(search, GraphSearch):
+        return Overlap(search.start)
+    raise ParameterError(
+        f"utility 'overlap' compares with a chosen context and search {search.name!r} has no start "
+        "context: give pcor.Overlap(context) (--overlap-with) or start= (--start)"
+    )

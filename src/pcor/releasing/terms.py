@@ -1,0 +1,196 @@
+"""Terms: what a guarantee asks of a release, what it costs, and what is drawn from.
+
+Public: what is asked and its price. Private: the candidates. Under OCDP they are the valid
+contexts, by utility; under pure DP all contexts that contain the record, by margin score
+(docs/proofs/pure.md). The words of a guarantee are in ``pcor.public.guarantee``.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcor.detectors import CountDetector, Detector
+from pcor.errors import ParameterError, check_whole
+from pcor.public.accounting import Bill, bill, pure_dp_bill
+from pcor.public.guarantee import OCDP, Guarantee, PureDP
+from pcor.public.schema import Schema
+from pcor.search import Direct, Search
+from pcor.search.best_first import BestFirst
+from pcor.search.margin import (
+    LARGEST_FACTOR,
+    MarginOrder,
+    Needed,
+    default_steepness,
+    needed,
+    score_range,
+)
+from pcor.search.utility import Utility, chosen_context, counts_rows
+from pcor.search.validity import Validity
+
+if TYPE_CHECKING:
+    from pcor.releasing.plan import Plan
+    from pcor.releasing.settings import Settings
+
+Weights = NDArray[np.int64]
+
+
+class Terms(Protocol):
+    """The terms on which a guarantee is given."""
+
+    def admit(
+        self, settings: Settings, schema: Schema, detector: Detector, utility: Utility
+    ) -> str | Search:
+        """Return the search to take, or refuse what the guarantee cannot be had with."""
+        ...
+
+    def steepness(self, settings: Settings, detector: Detector) -> int | None:
+        """Return how many people of utility one person of margin is worth, where margins count."""
+        ...
+
+    def price(
+        self, settings: Settings, search: Search, utility: Utility, cost: tuple[Fraction, Fraction]
+    ) -> Bill:
+        """Return what each draw costs, of an epsilon and a delta; the settings are resolved."""
+        ...
+
+    def needed(self, plan: Plan, chance: float | Fraction) -> Needed | None:
+        """Return what a context needs to win over every invalid one, where any can be drawn."""
+        ...
+
+    def candidates(
+        self, plan: Plan, validity: Validity, weights: Weights
+    ) -> BestFirst | MarginOrder:
+        """Return the candidates of the direct mechanism, best first. Private."""
+        ...
+
+
+class _OCDPTerms:
+    """Any detector, search and utility; only valid contexts are drawn from."""
+
+    def admit(
+        self, settings: Settings, schema: Schema, detector: Detector, utility: Utility
+    ) -> str | Search:
+        del schema, detector, utility
+        if settings.steepness is not None:
+            raise ParameterError(f"steepness goes with guarantee={PureDP.name!r}; leave it out")
+        return settings.search
+
+    def steepness(self, settings: Settings, detector: Detector) -> int | None:
+        del settings, detector
+        return None
+
+    def price(
+        self, settings: Settings, search: Search, utility: Utility, cost: tuple[Fraction, Fraction]
+    ) -> Bill:
+        epsilon, delta = cost
+        return bill(search, utility, epsilon, settings.accounting, delta)
+
+    def needed(self, plan: Plan, chance: float | Fraction) -> Needed | None:
+        del plan, chance
+        return None
+
+    def candidates(
+        self, plan: Plan, validity: Validity, weights: Weights
+    ) -> BestFirst | MarginOrder:
+        del plan
+        return BestFirst(validity, weights)
+
+
+class _PureDPTerms:
+    """A detector that counts, one direct draw among all contexts, by margin score."""
+
+    def admit(
+        self, settings: Settings, schema: Schema, detector: Detector, utility: Utility
+    ) -> str | Search:
+        self._check_detector(detector)
+        if not counts_rows(utility):
+            raise ParameterError(
+                f"guarantee {PureDP.name!r} takes the utility 'population' or "
+                f"pcor.Overlap(context), not {type(utility).__name__}: its proof holds only for "
+                f"counts of rows; use guarantee {OCDP.name!r}, which goes by the sensitivity that "
+                "a utility declares"
+            )
+        if settings.accounting != "tight" or settings.delta is not None:
+            raise ParameterError(
+                f"guarantee {PureDP.name!r} is one draw with tight accounting and no delta"
+            )
+        search = "direct" if settings.search == "auto" else settings.search
+        if search != "direct" and not isinstance(search, Direct):
+            raise ParameterError(
+                f"guarantee {PureDP.name!r} draws once among all contexts: search must be 'auto' "
+                "or 'direct'"
+            )
+        _check_names(schema)
+        return search
+
+    def steepness(self, settings: Settings, detector: Detector) -> int | None:
+        rule, given = self._check_detector(detector), settings.steepness
+        steepness = default_steepness(rule) if given is None else given
+        check_whole("steepness", steepness)
+        if steepness * rule.share_exact.denominator > LARGEST_FACTOR:
+            raise ParameterError(
+                f"detector {rule.name!r}: a share of {rule.share_exact} with steepness "
+                f"{steepness:,} is too fine for guarantee {PureDP.name!r}; take a share with fewer "
+                "digits, or a smaller steepness"
+            )
+        return steepness
+
+    def price(
+        self, settings: Settings, search: Search, utility: Utility, cost: tuple[Fraction, Fraction]
+    ) -> Bill:
+        del search, utility
+        return pure_dp_bill(cost[0], score_range(*margin_of(settings)))
+
+    def needed(self, plan: Plan, chance: float | Fraction) -> Needed | None:
+        overlap = chosen_context(plan.utility) is not None
+        rule, steepness = margin_of(plan.settings)
+        return needed(plan.bill.eta, rule, steepness, plan.space, chance, overlap=overlap)
+
+    def candidates(
+        self, plan: Plan, validity: Validity, weights: Weights
+    ) -> BestFirst | MarginOrder:
+        rule, steepness = margin_of(plan.settings)
+        return MarginOrder(validity, rule, weights, steepness)
+
+    def _check_detector(self, detector: Detector) -> CountDetector:
+        if isinstance(detector, CountDetector):
+            return detector
+        raise ParameterError(
+            f"guarantee {PureDP.name!r} is not possible with detector {detector.name!r}: one "
+            "person can turn its verdict in any context, by any amount. Use one that counts: "
+            f"{', '.join(PureDP.detectors)}; or guarantee {OCDP.name!r}"
+        )
+
+
+def margin_of(settings: Settings) -> tuple[CountDetector, int]:
+    """Return what margin scores are made with; of settings that pure DP has admitted."""
+    rule, steepness = settings.detector, settings.steepness
+    if not isinstance(rule, CountDetector) or steepness is None:
+        raise ParameterError(
+            f"guarantee {PureDP.name!r} goes with a detector that counts: tail, neighbourhood or "
+            "rare_bin"
+        )
+    return rule, steepness
+
+
+def _check_names(schema: Schema) -> None:
+    """Refuse row numbers where everyone but the record is promised something."""
+    if not schema.names_records:
+        raise ParameterError(
+            f"guarantee {PureDP.name!r} needs a schema with an id column: without one a record is "
+            "a row number, and every row before it decides whose number that is. Declare the id; "
+            "or, if anybody may know how many rows stand before a record, declare positions = "
+            f'"public" under [dataset]; or take guarantee {OCDP.name!r}'
+        )
+
+
+_TERMS: dict[type[Guarantee], Terms] = {OCDP: _OCDPTerms(), PureDP: _PureDPTerms()}
+
+
+def terms_of(guarantee: Guarantee) -> Terms:
+    """Return the terms on which a guarantee is given."""
+    return _TERMS[type(guarantee)]
