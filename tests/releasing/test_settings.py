@@ -73,6 +73,16 @@ def test_the_settings_of_a_plan_give_the_same_plan_again(options: dict[str, Any]
     assert planned == Settings(**options).plan(NAMED, "0.2")
 
 
+def test_settings_are_given_in_one_value_or_by_name_and_not_both() -> None:
+    chosen = Settings(detector=GRUBBS, search="direct")
+    table = pcor.Table(pa.table(columns()), SCHEMA)
+    assert pcor.plan(SCHEMA, 1, settings=chosen) == pcor.plan(SCHEMA, 1, **vars(chosen))
+    assert pcor.release(table, OUTLIER, 1, settings=chosen).plan.search == pcor.Direct()
+    assert pcor.plan_many(SCHEMA, [1], 1, settings=chosen).each == chosen.plan(SCHEMA, 1)
+    with pytest.raises(ParameterError, match="and not both"):
+        pcor.release(table, OUTLIER, 1, search="direct", settings=chosen)
+
+
 def test_settings_are_read_back_from_a_registration() -> None:
     given = Settings(detector=GRUBBS, guarantee="ocdp", delta=1e-6, limit=9)
     assert Settings.from_json(json.loads(json.dumps(given.to_json()))) == given

@@ -49,7 +49,7 @@ def exact_distribution(
         record: the record's key.
         epsilon: the total cost.
         limit: the most paths of decisions to replay.
-        **options: the settings of the release, as for ``pcor.release``.
+        **options: as for ``pcor.release``: settings, or detector, search, utility, ...
     """
     logs = exact_log_chances(table, record, epsilon, limit=limit, **options)
     if set(logs) == {None}:
@@ -62,7 +62,7 @@ def exact_log_chances(
 ) -> dict[Context | None, float]:
     """Return the logarithm of the chance of every answer; ``None`` stands for "none was found"."""
     return planned_log_chances(
-        Settings(**options).plan(table.schema, epsilon), table, record, limit
+        Settings.of(**options).plan(table.schema, epsilon), table, record, limit
     )
 
 

@@ -72,10 +72,10 @@ def exposure(
             is listed up to it too.
         paths: the most paths of random decisions to replay.
         progress: called with (parts done, parts in all) now and then.
-        **options: the settings of the release, as for ``pcor.release``.
+        **options: as for ``pcor.release``: settings, or detector, search, utility, ...
     """
     check_table(table)
-    settled = audited_settings(Settings(**options), limit).plan(table.schema, epsilon)
+    settled = audited_settings(Settings.of(**options), limit).plan(table.schema, epsilon)
     return planned_exposure(
         settled,
         table,

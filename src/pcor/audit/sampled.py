@@ -121,7 +121,7 @@ def answers(table: Table, record: int | str, epsilon: object, **options: Any) ->
         epsilon: the total cost of a release.
         **options: the options of ``pcor.release``.
     """
-    settled = Settings(**options).plan(table.schema, epsilon)
+    settled = Settings.of(**options).plan(table.schema, epsilon)
     queried = table.record(record)
     check_start(settled.search, queried)
     validity, chooser = Validity(table, queried, settled.detector), SystemChooser()

@@ -244,7 +244,7 @@ class Ledger:
         """
         check_table(table)
         return self.release_planned(
-            Settings(**options).plan(table.schema, epsilon),
+            Settings.of(**options).plan(table.schema, epsilon),
             table,
             record,
             dataset=dataset,

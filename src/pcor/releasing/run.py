@@ -53,6 +53,7 @@ def release(
     delta: object = None,
     steepness: int | None = None,
     limit: int | None = None,
+    settings: Settings | None = None,
     budget: Payer | None = None,
     chooser: Chooser | None = None,
 ) -> Release:
@@ -86,13 +87,14 @@ def release(
         steepness: under dp, how many people of utility one person of margin is worth.
         limit: the largest space of contexts to draw from directly (2^24), and up to which auto does
             so (2^22); dp always does. Beyond 2^24 time and memory depend on the rows.
+        settings: all of the above from the detector on, in one value, in the place of their names.
         budget: what pays, a ``Budget`` or a ``Ledger``; refuses when it cannot. A ledger pays from
             the budget of the dataset that the schema names, and the same again is free.
         chooser: where random decisions come from; by default the operating system.
     """
     check_table(table)
     payer = NO_BOOKS if budget is None else check_payer(budget)
-    settings = Settings(
+    chosen = Settings.of(
         detector=detector,
         search=search,
         utility=utility,
@@ -104,8 +106,9 @@ def release(
         delta=delta,
         steepness=steepness,
         limit=limit,
+        settings=settings,
     )
-    settled = settings.plan(table.schema, epsilon)
+    settled = chosen.plan(table.schema, epsilon)
     return release_planned(settled, table, record, budget=payer, chooser=chooser)
 
 

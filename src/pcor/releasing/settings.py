@@ -226,6 +226,20 @@ class Settings:
                 yield declared.name, declared.default, option
 
     @classmethod
+    def of(cls, settings: Settings | None = None, **options: Any) -> Settings:
+        """Return settings that are given as a value or by name.
+
+        >>> Settings.of(search="direct") == Settings.of(settings=Settings(search="direct"))
+        True
+        """
+        named = cls(**options)
+        if settings is None:
+            return named
+        if named != cls():
+            raise ParameterError("give settings, or options by name, and not both")
+        return settings
+
+    @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Settings:
         """Return the settings of a registration; what it does not name is as usual."""
         known = {name for name, _, _ in cls.options("service")}
@@ -342,9 +356,10 @@ def plan(
     delta: object = None,
     steepness: int | None = None,
     limit: int | None = None,
+    settings: Settings | None = None,
 ) -> Plan:
     """Settle a release from public knowledge alone; ``release`` documents the arguments."""
-    return Settings(
+    return Settings.of(
         detector=detector,
         search=search,
         utility=utility,
@@ -356,6 +371,7 @@ def plan(
         delta=delta,
         steepness=steepness,
         limit=limit,
+        settings=settings,
     ).plan(schema, epsilon)
 
 

@@ -85,7 +85,7 @@ def plan_many(
         epsilon_each: the cost of each release, read as written.
         **options: as for ``pcor.release``: detector, search, utility, guarantee, ...
     """
-    return ManyPlan(Settings(**options).plan(schema, epsilon_each), listed(records))
+    return ManyPlan(Settings.of(**options).plan(schema, epsilon_each), listed(records))
 
 
 def listed(records: Iterable[int | str]) -> tuple[int | str, ...]:
