@@ -120,7 +120,7 @@ def world() -> World:
     table = pcor.Table(source, SCHEMA)
     space = table.record(V).space
     counts = {source.num_rows, source.num_rows - OUTSIDE, OUTSIDE}
-    counts |= {*table.populations([*space.masks()]).tolist(), *table.view.cell_counts.tolist()}
+    counts |= {*table.populations([*space.masks()]).tolist(), *table.cells.cell_counts.tolist()}
     for detector in DETECTORS.values():
         found = pcor.matching_contexts(table, V, detector)
         # Neither none nor all of the space, whose size is public.
@@ -307,7 +307,7 @@ def printed() -> dict[str, object]:
     world().release(search="random_walk", samples=2, start=START, budget=budget)
     return {
         "table": table,
-        "rows": table._rows,
+        "rows": table.rows,
         "the record of another": table.record(OTHER),
         "matching contexts": pcor.matching_contexts(table, V, "grubbs"),
         "validity": Validity(table, record, pcor.Grubbs()),
@@ -571,7 +571,7 @@ def test_the_command_line_lets_nothing_out(
 
 class LeakyTable(pcor.Table):
     def __repr__(self) -> str:
-        return f"<Table of {len(self._rows.metric):,} rows>"
+        return f"<Table of {len(self.rows.metric):,} rows>"
 
 
 class LeakyRelease(pcor.Release):
@@ -617,7 +617,7 @@ def test_what_is_public_is_not_called_a_leak() -> None:
 
 def test_a_table_that_can_be_reached_is_caught() -> None:
     sound = released()
-    for hidden in (world().table, world().table._rows.metric, world().source, 7134459.25, CELL):
+    for hidden in (world().table, world().table.rows.metric, world().source, 7134459.25, CELL):
         leaky = released()
         object.__setattr__(leaky, "cache", {"deep": [(hidden,)]})
         assert private_things(leaky)

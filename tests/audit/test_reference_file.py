@@ -169,9 +169,10 @@ def by_grubbs_kernel(
 
     every = EveryContext(table, pcor.Grubbs())
     counts = np.empty((2, every.size), dtype=np.int64)
-    columns = (every._codes, every._tops, every._values, critical)
+    rows = every._sorted
+    columns = (rows.codes, rows.tops, rows.values, critical)
     places, unsure = grubbs_in_contexts(0, *columns, (0, 0.0, 3), *counts)
-    return every._values[places].tolist(), unsure.tolist()
+    return rows.values[places].tolist(), unsure.tolist()
 
 
 def test_where_grubbs_kernel_is_unsure_the_rule_decides() -> None:
@@ -486,7 +487,7 @@ def test_finished_blocks_of_another_request_are_refused(tmp_path: Path) -> None:
 
 def changed(table: pcor.Table) -> pcor.Table:
     """Raise one person's pay by a cent."""
-    table._rows.metric[7] += 0.01
+    table.rows.metric[7] += 0.01
     return table
 
 
@@ -565,12 +566,12 @@ def test_what_cannot_be_done_is_refused_before_anything_is_looked_at(
 @pytest.fixture
 def files(tmp_path: Path) -> list[str]:
     table = people()
-    codes = table._rows.cells[table._rows.cell]
+    codes = table.rows.cells[table.rows.cell]
     columns: dict[str, Any] = {
         a.name: [a.values[code] for code in codes[:, i]]
         for i, a in enumerate(table.schema.attributes)
     }
-    parquet.write_table(pa.table(columns | {"pay": table._rows.metric}), tmp_path / "t.parquet")
+    parquet.write_table(pa.table(columns | {"pay": table.rows.metric}), tmp_path / "t.parquet")
     (tmp_path / "t.toml").write_text(table.schema.to_toml(), encoding="utf-8")
     return ["reference", str(tmp_path / "t.parquet"), "--schema", str(tmp_path / "t.toml")]
 

@@ -34,7 +34,7 @@ from pcor.errors import (
 from pcor.ledger import Ledger
 from pcor.releasing.batch import Results, results_file
 from pcor.releasing.batch import run as running
-from pcor.releasing.batch.lookup import LookedUp, find_several
+from pcor.releasing.batch.lookup import Lookup, find_several
 from pcor.releasing.run import release
 from tests.cli.test_cli import GRUBBS, Files, Ran, files, pcor_
 from tests.helpers.engines import LOCAL, SERVERS
@@ -296,7 +296,7 @@ def test_a_source_that_fails_between_two_rounds_leaves_the_first(ledger: Ledger)
         if failure is not None:
             raise failure
 
-    with patch.object(running, "ROUND", 3), patch.object(LookedUp, "look_up", look_up):
+    with patch.object(running, "ROUND", 3), patch.object(Lookup, "look_up", look_up):
         results = many(ledger=ledger, workers=1)
     assert [type(found) for found in results] == [pcor.Release] * 3 + [NotAsked] * 2
     assert "2 not asked for" in str(results)
@@ -670,17 +670,17 @@ def check_found(lazy: pcor.Table, keys: list[int | str]) -> None:
             return str(error)
         return found.key, found.value, found.space
 
-    together = LookedUp(lazy)
+    together = Lookup(lazy)
     together.look_up(keys)
     assert len(together._known) >= 4
-    assert [look(together, key) for key in keys] == [look(lazy, key) for key in keys]
+    assert [look(together.table, key) for key in keys] == [look(lazy, key) for key in keys]
 
 
 def test_row_numbers_are_looked_up_one_by_one(tmp_path: Path) -> None:
     numbered = pcor.Schema(metric="pay", attributes={"year": [2019, 2020, 2021]})
     lazy = pcor.Table(LOCAL["duckdb"](engine_people(60), tmp_path), numbered)
-    assert lazy._elsewhere is not None
-    assert find_several(lazy._elsewhere, [1, 2, 3]) == {}
+    assert lazy.pushdown is not None
+    assert find_several(lazy.pushdown, [1, 2, 3]) == {}
     results = pcor.release_many(lazy, [1, 59, 60], 1, **LOOSE)
     assert isinstance(results[2], RecordError)
 
@@ -697,8 +697,8 @@ def test_all_records_share_the_passes_over_rows_that_lie_elsewhere(
 
     def asked(records: list[int]) -> tuple[int, list[Any]]:
         lazy = pcor.Table(LOCAL["duckdb"](rows, tmp_path), ENGINE_SCHEMA)
-        assert lazy._elsewhere is not None
-        engine = lazy._elsewhere.engine
+        assert lazy.pushdown is not None
+        engine = lazy.pushdown.engine
         real, queries = engine.run, 0
 
         def run(query: str) -> pa.Table:
@@ -745,15 +745,15 @@ def test_no_row_decides_the_order_of_entries_by_a_limit_of_the_engine(
         """Return how many pairs the records of a round need together."""
         lazy = pcor.Table(LOCAL["duckdb"](people, tmp_path), ENGINE_SCHEMA)
         needed = []
-        assert lazy._elsewhere is not None
-        real = lazy._elsewhere.pairs
+        assert lazy.pushdown is not None
+        real = lazy.pushdown.pairs
 
         def pairs(*ends: float) -> Any:
             found = real(*ends)
             needed.append(len(found.values))
             return found
 
-        with patch.object(lazy._elsewhere, "pairs", pairs):
+        with patch.object(lazy.pushdown, "pairs", pairs):
             pcor.release_many(lazy, keys, 1, workers=2, detector=rule)
         return max(needed)
 
@@ -774,9 +774,9 @@ def test_an_engine_that_fails_ends_the_run_before_anything_is_charged(
 ) -> None:
     rows = engine_people(200)
     lazy = pcor.Table(LOCAL["duckdb"](rows, tmp_path), ENGINE_SCHEMA)
-    assert lazy._elsewhere is not None
+    assert lazy.pushdown is not None
     with (
-        patch.object(lazy._elsewhere.engine, "run", side_effect=RuntimeError("a cell: 400.5")),
+        patch.object(lazy.pushdown.engine, "run", side_effect=RuntimeError("a cell: 400.5")),
         pytest.raises(pcor.errors.SourceError, match="could not answer") as raised,
     ):
         pcor.release_many(lazy, [3, 10], 1, ledger=ledger, dataset=DATASET, **LOOSE)

@@ -30,7 +30,7 @@ from pcor.errors import ParameterError, check_whole, plain
 from pcor.public.guarantee import Promise
 from pcor.public.schema import Schema
 from pcor.releasing.plan import plan
-from pcor.search.coe import ENUMERATION_LIMIT
+from pcor.search.blocks import ENUMERATION_LIMIT
 from pcor.support.files import check_target
 
 ENDINGS = (".png", ".svg", ".html")

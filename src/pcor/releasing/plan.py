@@ -19,17 +19,19 @@ from pcor.public.context import Context
 from pcor.public.guarantee import GUARANTEES, Promise
 from pcor.public.schema import Schema
 from pcor.releasing.estimate import Estimate, estimate
-from pcor.search import Direct, Search, get_search
-from pcor.search.base import GraphSearch
+from pcor.search import Search, get_search
 from pcor.search.direct import COUNTABLE
 from pcor.search.margin import LARGEST_FACTOR, Needed, default_steepness, needed, score_range
+from pcor.search.registry import is_direct
 from pcor.search.utility import (
     Overlap,
     Utility,
+    awaits_start,
     chosen_context,
     counts_rows,
     describe_utility,
     get_utility,
+    is_additive,
 )
 from pcor.support import markup
 
@@ -78,12 +80,11 @@ class Plan:
         a release state it for a chance of 0.99. ``None`` under OCDP, where nothing but a valid
         context can be drawn.
         """
-        if self.steepness is None or not isinstance(self.detector, CountDetector):
+        rule = self.detector.count_rule
+        if self.steepness is None or rule is None:
             return None
         overlap = chosen_context(self.utility) is not None
-        return needed(
-            self.bill.eta, self.detector, self.steepness, self.space, chance, overlap=overlap
-        )
+        return needed(self.bill.eta, rule, self.steepness, self.space, chance, overlap=overlap)
 
     @property
     def space(self) -> int:
@@ -187,7 +188,7 @@ def plan(
     elif steepness is not None:
         raise ParameterError("steepness goes with guarantee='dp'; leave it out")
     # The direct mechanism need not list the whole space then (release.best_first).
-    ordered = counts_rows(wanted)
+    ordered = is_additive(wanted)
     if limit is not None:
         check_whole("limit", limit, COUNTABLE)
     resolved = get_search(
@@ -199,26 +200,27 @@ def plan(
         compiled=rule.has_kernel and ordered,
         guarantee=guarantee,
     )
-    if limit is not None and search != "auto" and not isinstance(resolved, Direct):
+    if limit is not None and search != "auto" and not resolved.draws_directly:
         raise ParameterError(
             f"limit goes with search 'direct' or 'auto', not {resolved.name!r}; leave it out"
         )
     given = {
-        "start": resolved.start if isinstance(resolved, GraphSearch) else start,
+        "start": resolved.start if resolved.takes_start else start,
         "the context of Overlap": chosen_context(wanted),
     }
     for what, context in given.items():
         if context is not None and context.schema != schema:
             raise ParameterError(f"{what} is a context of another schema")
-    if isinstance(wanted, Overlap) and wanted.context is None:
+    if awaits_start(wanted):
         wanted = _overlap_with_start(wanted, resolved, start)
-    elif start is not None and not isinstance(resolved, GraphSearch):
+    elif start is not None and not resolved.takes_start:
         raise ParameterError(f"search {resolved.name!r} has no start context; leave start out")
     slack = Fraction(0) if delta is None else _delta(delta)
     chosen = _selection(selection, accounting, slack)
-    if isinstance(rule, CountDetector) and guarantee == "dp":
-        steep = _steepness(steepness, rule)
-        price = soft_bill(exact(epsilon), score_range(rule, steep))
+    counting = rule.count_rule
+    if counting is not None and guarantee == "dp":
+        steep = _steepness(steepness, counting)
+        price = soft_bill(exact(epsilon), score_range(counting, steep))
         settled = Plan(schema, rule, resolved, wanted, chosen, price, guarantee, steep)
     else:
         price = bill(resolved, wanted, exact(epsilon), accounting, slack)
@@ -268,7 +270,7 @@ def _check_pure(
     detector: Detector, search: str | Search, utility: Utility, accounting: str, delta: object
 ) -> str | Search:
     """Refuse what differential privacy for everyone but the record cannot be had with."""
-    if not isinstance(detector, CountDetector):
+    if detector.count_rule is None:
         raise ParameterError(
             f"guarantee 'dp' is not possible with detector {detector.name!r}: one person can turn "
             "its verdict in any context, by any amount. Use one that counts: tail, neighbourhood, "
@@ -284,7 +286,7 @@ def _check_pure(
         raise ParameterError("guarantee 'dp' is one draw with tight accounting and no delta")
     if search == "auto":
         return "direct"
-    if search != "direct" and not isinstance(search, Direct):
+    if not is_direct(search):
         raise ParameterError(
             "guarantee 'dp' draws once among all contexts: search must be 'auto' or 'direct'"
         )
@@ -316,14 +318,9 @@ def _describable(detector: Detector) -> Detector:
 
 
 def _overlap_with_start(utility: Overlap, search: Search, start: Context | None) -> Overlap:
-    if type(utility) is not Overlap:
-        raise ParameterError(
-            f"the utility {type(utility).__name__} has no context to compare with; give it one"
-        )
-    if start is not None:
-        return Overlap(start)
-    if isinstance(search, GraphSearch):
-        return Overlap(search.start)
+    compared = utility.compared_with(search.start if start is None else start)
+    if start is not None or search.takes_start:
+        return compared
     raise ParameterError(
         f"utility 'overlap' compares with a chosen context and search {search.name!r} has no start "
         "context: give pcor.Overlap(context) (--overlap-with) or start= (--start)"

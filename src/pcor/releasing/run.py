@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Protocol
 
-from pcor.detectors import CountDetector, Detector
+from pcor.detectors import Detector
 from pcor.errors import (
     NOTHING,
     NoValidContext,
@@ -27,11 +27,10 @@ from pcor.public.context import Context
 from pcor.releasing.certificate import Release
 from pcor.releasing.plan import Plan, plan
 from pcor.rows.table import Record, Table, check_table
-from pcor.search import Direct, Explorer, Search
-from pcor.search.base import GraphSearch
+from pcor.search import Explorer, Search
 from pcor.search.best_first import BestFirst
 from pcor.search.margin import SoftOrder
-from pcor.search.utility import Overlap, Scorer, Utility, counts_rows
+from pcor.search.utility import Scorer, Utility, awaits_start, counts_rows
 from pcor.search.validity import Validity
 
 
@@ -176,8 +175,7 @@ def release_from(settled: Plan, looked_at: LookedAt, chooser: Chooser) -> Releas
 
 def check_start(search: Search, record: Record) -> None:
     """Refuse a start context without the record's own values."""
-    given = search.start if isinstance(search, GraphSearch) else None
-    if given is not None and given.mask not in record.space:
+    if search.start is not None and search.start.mask not in record.space:
         raise StartError(
             "the start context does not contain the record's own value of every attribute; add "
             "them, or leave start (--start) out to have one found"
@@ -203,13 +201,13 @@ def best_first(settled: Plan, validity: Validity) -> BestFirst | SoftOrder | Non
     The draw may then end before the space does; its distribution is the same. What decides is
     public: the search and the utility.
     """
-    if not isinstance(settled.search, Direct):
+    if not settled.search.draws_directly:
         return None
     weights = Scorer(settled.utility, validity.table).weights
     if weights is None:
         return None
-    rule, steepness = settled.detector, settled.steepness
-    if isinstance(rule, CountDetector) and steepness is not None:
+    rule, steepness = settled.detector.count_rule, settled.steepness
+    if rule is not None and steepness is not None:
         return SoftOrder(validity, rule, weights, steepness)
     return BestFirst(validity, weights)
 
@@ -237,6 +235,6 @@ def explore(settled: Plan, validity: Validity, chooser: Chooser) -> tuple[list[i
 
 def _settled_utility(utility: Utility, table: Table, start: int | None) -> Utility:
     """Put the found start context where the utility compares with it."""
-    if type(utility) is Overlap and utility.context is None and start is not None:
-        return Overlap(Context.from_mask(table.schema, start))
+    if awaits_start(utility) and start is not None:
+        return utility.compared_with(Context.from_mask(table.schema, start))
     return utility

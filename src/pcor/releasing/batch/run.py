@@ -31,7 +31,7 @@ from pcor.errors import (
 from pcor.mechanism.randomness import Chooser
 from pcor.releasing.answers import answer_from, read_answer
 from pcor.releasing.batch.drawers import Drawers
-from pcor.releasing.batch.lookup import LookedUp
+from pcor.releasing.batch.lookup import Lookup
 from pcor.releasing.batch.plan import ManyPlan, plan_many
 from pcor.releasing.batch.results import Outcome, Results
 from pcor.releasing.batch.results_file import Answer, Kept, results_file
@@ -172,7 +172,8 @@ class _Run:
         draw: Callable[[Table, int | str], Outcome],
         progress: Progress | None,
     ) -> None:
-        self._table, self._planned, self._requests = LookedUp(table), planned, requests
+        self._lookup, self._planned, self._requests = Lookup(table), planned, requests
+        self._table = self._lookup.table
         self._payer, self._kept, self._drawers, self._draw_one = payer, kept, drawers, draw
         self._progress = progress
         self._records = list(dict.fromkeys(planned.records))
@@ -233,7 +234,7 @@ class _Run:
 
     def _look_up(self, places: Sequence[int]) -> dict[int, Record]:
         """Find the records; who is not there is refused before the charge, as by ``release``."""
-        self._table.look_up([self._records[place] for place in places])
+        self._lookup.look_up([self._records[place] for place in places])
         found = {}
         for place in places:
             try:
