@@ -85,7 +85,7 @@ class Detector:
         """How many rows on each side of a value its verdict looks at; ``None`` for all of them."""
         return None
 
-    def window(self, value: float, low: float, high: float) -> Window:
+    def window_on(self, value: float, low: float, high: float) -> Window:
         """Return which pairs of rows that lie elsewhere are needed to judge a value.
 
         Args:

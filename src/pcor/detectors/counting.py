@@ -91,10 +91,10 @@ class CountDetector(Detector):
         inside = self.in_region(pairs.values, value)
         return pairs.by_cell(inside, pairs.counts[inside]).astype(np.int64)
 
-    def window(self, value: float, low: float, high: float) -> Window:
+    def window_on(self, value: float, low: float, high: float) -> Window:
         """No pairs where the region is a range: its rows are counted. Otherwise all of them."""
         ranged = self.region_ends(value) is not None
-        return Window.nothing() if ranged else super().window(value, low, high)
+        return Window.nothing() if ranged else super().window_on(value, low, high)
 
     def verdicts(self, values: Values, counts: Counts) -> Verdicts:
         """Compare every region with the share."""

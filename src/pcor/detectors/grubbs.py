@@ -108,7 +108,7 @@ class Grubbs(Detector):
         """
         return np.concatenate([cells.moments, cells.above(value)])
 
-    def window(self, value: float, low: float, high: float) -> Window:
+    def window_on(self, value: float, low: float, high: float) -> Window:
         """The kernel removes extremes down to the value; with both tails, from both ends.
 
         A little beyond it: less the centre, values very close to one another may become equal.

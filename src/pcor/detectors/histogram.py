@@ -79,7 +79,7 @@ class Histogram(Detector):
             flagged[-1] = False
         return flagged
 
-    def window(self, value: float, low: float, high: float) -> Window:
+    def window_on(self, value: float, low: float, high: float) -> Window:
         """The value's bin, as wide as it can be: that of the fewest rows with a rare bin at all."""
         least = max(self.min_population, math.ceil(1 / self._share))
         width = 1.000001 * (high - low) / math.isqrt(least)

@@ -36,7 +36,7 @@ class Rule(Protocol):
         """How many rows on each side of a metric its verdict looks at; ``None`` for all of them."""
         ...
 
-    def window(self, value: float, low: float, high: float) -> Window:
+    def window_on(self, value: float, low: float, high: float) -> Window:
         """Return which pairs are needed to judge a metric; ``low`` and ``high`` are of all rows."""
         ...
 

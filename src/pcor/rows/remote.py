@@ -135,7 +135,7 @@ class RemoteCellTable(Cells):
 
     def _window(self, value: float, rule: Rule) -> Window:
         cells = self._pushdown.cells
-        return rule.window(value, float(cells.lowest.min()), float(cells.highest.max()))
+        return rule.window_on(value, float(cells.lowest.min()), float(cells.highest.max()))
 
     def _read_whole(self, windows: Sequence[Window]) -> None:
         """Read all pairs where the cells do not bound what is needed; refuse if they are too many.
