@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pcor import Context, Direct, Grubbs, Overlap, Population, PopulationSize, Table, demo
 from pcor.audit import exact_distribution
 from pcor.errors import ParameterError
-from pcor.mechanism.selection import MECHANISMS
+from pcor.mechanism.randomness import MECHANISMS
 from pcor.releasing.plan import Plan, plan
 from pcor.releasing.run import best_first, release
 from pcor.search.utility import LARGEST_SCORE, Scorer, counts_rows, is_additive
@@ -83,7 +83,7 @@ def test_the_ordered_draw_has_the_chances_of_listing_all(
     more: int, epsilon: float, mechanism: str
 ) -> None:
     def chances(utility: Any) -> dict[Context, float]:
-        options = {"detector": RULE, "search": "direct", "selection": mechanism}
+        options: dict[str, Any] = {"detector": RULE, "search": "direct", "selection": mechanism}
         return exact_distribution(PEOPLE, 8, epsilon, utility=utility, **options)
 
     fast, slow = chances(Declared(OTTAWA, more)), chances(Favouring(OTTAWA, more))
@@ -170,7 +170,7 @@ class Withdrawn(Declared):
     cell_weights = None  # type: ignore[assignment]
 
 
-class Mixed(Favouring, PopulationSize):
+class Mixed(Favouring, PopulationSize):  # type: ignore[override] # a constant and a property
     """Its score comes before the class that it has the weights of."""
 
 
@@ -228,7 +228,7 @@ def test_a_score_put_on_the_object_itself_is_what_counts() -> None:
 
     utility = Plain()
     assert is_additive(utility)
-    utility.score = lambda _: 7  # type: ignore[method-assign]
+    utility.score = lambda _: 7  # type: ignore[method-assign, assignment]
     assert not is_additive(utility)
     assert Scorer(utility, PEOPLE)([FULL.mask]) == [7]
 
