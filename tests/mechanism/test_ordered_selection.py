@@ -621,9 +621,9 @@ class Counting(Validity):
 
     judged = 0
 
-    def judge(self, view: Any, words: Words, moments: Any = None) -> Any:
+    def judge(self, cells: Any, words: Words, moments: Any = None) -> Any:
         self.judged += len(words)
-        return super().judge(view, words, moments)
+        return super().judge(cells, words, moments)
 
 
 @pytest.mark.parametrize("utility", ["population", "overlap"])

@@ -281,17 +281,17 @@ def test_the_totals_of_the_neighbours_at_every_position_are_those_of_plain_loops
     shape: str,
 ) -> None:
     table = drawn(shape)
-    view = table.table.cells.in_memory()
+    whole = table.table.cells.in_memory()
     rng = np.random.default_rng(table.width)
-    weights = rng.integers(0, 2**40, len(view.cell_numbers))
+    weights = rng.integers(0, 2**40, len(whole.cell_numbers))
     weight_of = {  # by positions, so that it does not matter how cells are numbered
         frozenset(places.tolist()): int(weight)
-        for places, weight in zip(view.cell_places, weights, strict=True)
+        for places, weight in zip(whole.cell_places, weights, strict=True)
     }
     assert set(weight_of) == set(table.rows)
     for context in list(some_contexts(table))[-1:-5:-3]:
         (words,) = table.table.words(table.masks([context]))
-        found = view.neighbour_totals(words, weights, table.width)
+        found = whole.neighbour_totals(words, weights, table.width)
         around = neighbours(context, range(table.width))
         cells = [{table.rows[i] for i in table.covered(other)} for other in around]
         assert found.tolist() == [sum(map(weight_of.__getitem__, inside)) for inside in cells]

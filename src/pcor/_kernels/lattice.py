@@ -2,7 +2,7 @@
 
 A block is the 2^L contexts that share their outer bits. The moments of each are the sums over the
 cells whose required bits it has: one zeta transform for all (Yates 1937; Knuth, TAOCP 4A, 7.1.3), L
-additions a context instead of one per cell. Twin: ``View.several_totals``.
+additions a context instead of one per cell. Twin: ``Cells.several_totals``.
 """
 
 from __future__ import annotations
