@@ -37,8 +37,8 @@ from pyarrow import parquet
 
 import pcor
 from pcor.detectors import get_detector
-from pcor.rows.cells import Words
-from pcor.search.coe import blocks
+from pcor.public.context import Words
+from pcor.search.blocks import blocks
 from pcor.search.validity import Validity
 
 Listed = tuple[NDArray[np.uint64], NDArray[np.int64]]
@@ -160,19 +160,19 @@ def coe(table: pcor.Table, key: int, detector: str, seen: dict[bytes, Listed]) -
     bytes, and it asked for nothing more, it need not run twice.
     """
     validity = Validity(table, table.record(key), get_detector(detector))
-    view, asked = validity.view, 0
-    if (ask := view.ask) is not None:
+    cells, asked = validity.cells, 0
+    if (ask := cells.ask) is not None:
 
         def counting(words: Words) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
             nonlocal asked
             asked += 1
             return ask(words)
 
-        validity.view = replace(view, ask=counting)
+        validity.cells = replace(cells, ask=counting)
     # Sums reach a kernel as moments, and only Grubbs knows what they are measured from.
-    digest = hashlib.sha256(repr(view.centre if "grubbs" in detector else None).encode())
-    names = ("needs", "values", "counts", "cell_needs", "cell_counts")
-    for array in [*(getattr(view, name) for name in names), validity.cell_moments]:
+    digest = hashlib.sha256(repr(cells.centre if "grubbs" in detector else None).encode())
+    names = ("required", "values", "counts", "cell_required", "cell_counts")
+    for array in [*(getattr(cells, name) for name in names), validity.cell_moments]:
         digest.update(f"{array.dtype}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).tobytes())
     read = digest.digest()

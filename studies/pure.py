@@ -30,7 +30,7 @@ def outcome(
     """Return the chance of a valid context, and the expected population over the largest valid."""
     settled = plan(table.schema, epsilon, detector=detector, guarantee="dp", steepness=steepness)
     validity = Validity(table, table.record(record), detector)
-    order = MarginOrder(validity, detector, table.view.cell_counts, steepness)
+    order = MarginOrder(validity, detector, table.cells.cell_counts, steepness)
     order.list_all()
     candidates = Candidates(order.scores, order.populations() * (order.scores > 0))
     largest = int(candidates.populations.max())

@@ -35,7 +35,7 @@ SETTINGS = [
 
 def largest(validity: Validity) -> int:
     """Return the population of the largest valid context."""
-    order = BestFirst(validity, validity.table.view.cell_counts)
+    order = BestFirst(validity, validity.table.cells.cell_counts)
     while not order.met() and not order.finished:
         order.advance()
     return order.met()[0].utility

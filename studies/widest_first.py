@@ -132,7 +132,7 @@ class OracleGuess(Guess):
         """Return the logarithm of the true populations, whatever the guess."""
         del weights
         words = self.space.words_of_rows(rows.reshape(-1, rows.shape[2]))
-        populations = self.table.view.populations(words).reshape(rows.shape[:2])
+        populations = self.table.cells.populations(words).reshape(rows.shape[:2])
         return np.log(np.maximum(populations, 1))
 
 

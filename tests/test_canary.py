@@ -152,7 +152,7 @@ def printed() -> dict[str, object]:
     world().release(search="random_walk", samples=2, start=START, budget=budget)
     return {
         "table": table,
-        "rows": table._rows,
+        "rows": table.rows,
         "the record of another": table.record(OTHER),
         "matching contexts": pcor.matching_contexts(table, V, "grubbs"),
         "validity": Validity(table, record, pcor.Grubbs()),
@@ -416,7 +416,7 @@ def test_the_command_line_lets_nothing_out(
 
 class LeakyTable(pcor.Table):
     def __repr__(self) -> str:
-        return f"<Table of {len(self._rows.metric):,} rows>"
+        return f"<Table of {len(self.rows.metric):,} rows>"
 
 
 class LeakyRelease(pcor.Release):
@@ -462,7 +462,7 @@ def test_what_is_public_is_not_called_a_leak() -> None:
 
 def test_a_table_that_can_be_reached_is_caught() -> None:
     sound = released()
-    for hidden in (world().table, world().table._rows.metric, world().source, 7134459.25, CELL):
+    for hidden in (world().table, world().table.rows.metric, world().source, 7134459.25, CELL):
         leaky = released()
         object.__setattr__(leaky, "cache", {"deep": [(hidden,)]})
         assert private_things(leaky)

@@ -122,7 +122,7 @@ def said(neighbours: list[Neighbour]) -> Changes:
 def generic(monkeypatch: pytest.MonkeyPatch, work: Callable[[], list[Neighbour]]) -> Changes:
     """Run work without LOF's own way."""
     with monkeypatch.context() as patch:
-        patch.setattr(lof_windows, "applies", lambda _: False)
+        patch.setattr(lof_windows, "walkable_rule", lambda _: None)
         return said(work())
 
 
@@ -179,7 +179,7 @@ def test_the_fast_way_of_lof_is_the_generic_one(
     def compare(small: Small) -> None:
         validity = small.validity(detector)
         values = sorted({value for _, value in small.rows} | {2.25, 8.0})
-        assert lof_windows.applies(validity)
+        assert lof_windows.walkable_rule(validity) is not None
         assert said(removals(validity)) == generic(monkeypatch, lambda: removals(validity))
         assert said(insertions(validity, values)) == generic(
             monkeypatch, lambda: insertions(validity, values)
@@ -204,7 +204,9 @@ def test_the_fast_way_is_the_generic_one_with_twenty_neighbours(
     monkeypatch: pytest.MonkeyPatch, seed: int, digits: int
 ) -> None:
     validity = synthetic((4, 4, 4), 400, seed, digits).validity(pcor.LOF(threshold=1.3))
-    values = np.quantile(validity.table.view.values, [0.0, 0.5, 0.9, 0.98, 1.0]).tolist()
+    values = np.quantile(
+        validity.table.cells.in_memory().values, [0.0, 0.5, 0.9, 0.98, 1.0]
+    ).tolist()
     fast = said(removals(validity))
     assert fast == generic(monkeypatch, lambda: removals(validity))
     assert fast
@@ -289,8 +291,8 @@ def test_the_fast_way_is_for_as_many_neighbours_as_its_rounding_is_proven_for() 
 
     small = synthetic((2, 2), 10, 0, 0)
     assert (4 * MOST_NEIGHBOURS + 3) * 2.0**-53 < ROUNDING
-    assert lof_windows.applies(small.validity(pcor.LOF(k=MOST_NEIGHBOURS)))
-    assert not lof_windows.applies(small.validity(pcor.LOF(k=MOST_NEIGHBOURS + 1)))
+    assert lof_windows.walkable_rule(small.validity(pcor.LOF(k=MOST_NEIGHBOURS))) is not None
+    assert lof_windows.walkable_rule(small.validity(pcor.LOF(k=MOST_NEIGHBOURS + 1))) is None
 
 
 # -- what is asked and answered -------------------------------------------------------------------

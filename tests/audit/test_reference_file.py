@@ -275,7 +275,7 @@ def test_finished_blocks_of_another_request_are_refused(tmp_path: Path) -> None:
 
 def changed(table: pcor.Table) -> pcor.Table:
     """Raise one person's pay by a cent."""
-    table._rows.metric[7] += 0.01
+    table.rows.metric[7] += 0.01
     return table
 
 

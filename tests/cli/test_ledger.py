@@ -57,7 +57,7 @@ from pcor.releasing.run import release_from
 
 def slow(settled, looked_at, chooser):
     print("drawing", flush=True)
-    rows = looked_at.table._elsewhere
+    rows = looked_at.table.pushdown
     rows._questions.ask("SELECT SUM(r.range % 7) AS n FROM range(1000000000) r")
     return release_from(settled, looked_at, chooser)
 

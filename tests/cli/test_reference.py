@@ -20,12 +20,12 @@ from tests.helpers.every_context import SMALL, people
 @pytest.fixture
 def files(tmp_path: Path) -> list[str]:
     table = people()
-    codes = table._rows.cells[table._rows.cell]
+    codes = table.rows.cells[table.rows.cell]
     columns: dict[str, Any] = {
         a.name: [a.values[code] for code in codes[:, i]]
         for i, a in enumerate(table.schema.attributes)
     }
-    parquet.write_table(pa.table(columns | {"pay": table._rows.metric}), tmp_path / "t.parquet")
+    parquet.write_table(pa.table(columns | {"pay": table.rows.metric}), tmp_path / "t.parquet")
     (tmp_path / "t.toml").write_text(table.schema.to_toml(), encoding="utf-8")
     return ["reference", str(tmp_path / "t.parquet"), "--schema", str(tmp_path / "t.toml")]
 

@@ -182,20 +182,20 @@ def test_all_ways_to_ask_about_contexts_agree(case: Case, rule: Rule) -> None:
     validity = case.validity(detector)
     assert validity(case.masks).tolist() == expected
     assert case.verdicts(detector) == expected
-    for view in (case.table.view, split(case.table.view), merged(case.table.view)):
-        assert detector.batch(view, case.value, case.words).tolist() == expected
-        assert validity.judge(view, case.words).tolist() == expected
+    for some in (case.cells, split(case.cells), merged(case.cells)):
+        assert detector.batch(some, case.value, case.words).tolist() == expected
+        assert validity.judge(some, case.words).tolist() == expected
 
 
 @often
 @given(cases(), rules(), st.data())
-def test_parts_of_a_view_give_the_verdicts_of_the_whole(
+def test_parts_of_the_cells_give_the_verdicts_of_the_whole(
     case: Case, rule: Rule, data: st.DataObject
 ) -> None:
     outer = data.draw(st.sampled_from(case.masks))
     contained = [mask & outer for mask in case.masks]
     words = case.table.words(contained)
-    inside = case.table.view.inside(case.table.words([outer])[0])
+    inside = case.cells.inside(case.table.words([outer])[0])
     expected = rule.verdicts(case, contained)
     assert rule.detector.batch(inside, case.value, words).tolist() == expected
     assert case.validity(rule.detector).judge(inside, words).tolist() == expected
@@ -215,18 +215,20 @@ def test_the_verdicts_on_neighbours_are_those_of_exact_fractions(case: Case, rul
 def test_the_rows_of_each_cell_in_the_region_are_those_of_plain_loops(
     case: Case, rule: Rule
 ) -> None:
-    whole = case.table.view
-    for view in (whole, whole.near(case.words[0]), whole.inside(case.words[-1])):
-        found = rule.detector.region_counts(view, case.value)
-        cells = [int.from_bytes(row.astype("<u8").tobytes(), "little") for row in view.cell_needs]
-        rows = list(zip(case.metric, case.needs, strict=True))
+    whole = case.cells
+    for some in (whole, whole.near(case.words[0]), whole.inside(case.words[-1])):
+        found = rule.detector.region_counts(some, case.value)
+        cells = [
+            int.from_bytes(row.astype("<u8").tobytes(), "little") for row in some.cell_required
+        ]
+        rows = list(zip(case.metric, case.required, strict=True))
         expected = [
             sum(n == cell and rule.region(x, case.value) for x, n in rows) for cell in cells
         ]
         assert found.dtype == np.int64
         assert found.tolist() == expected
-        moments = rule.detector.cell_moments(view, case.value)
-        assert moments.tolist() == [view.cell_counts.tolist(), expected]
+        moments = rule.detector.cell_moments(some, case.value)
+        assert moments.tolist() == [some.cell_counts.tolist(), expected]
 
 
 @sometimes
@@ -285,9 +287,9 @@ def test_the_comparisons_meet_both_answers() -> None:
 
 def margins(case: Case, detector: pcor.CountDetector) -> list[int]:
     """Return a*n - b*c of each context, share = a/b, as a guarantee for everybody would read it."""
-    view, share = case.table.view, detector.share_exact
-    inside = view.totals(case.words, detector.region_counts(view, case.value))
-    rows = view.populations(case.words)
+    cells, share = case.cells, detector.share_exact
+    inside = cells.totals(case.words, detector.region_counts(cells, case.value))
+    rows = cells.populations(case.words)
     return [
         share.numerator * int(n) - share.denominator * int(c)
         for n, c in zip(rows, inside, strict=True)

@@ -101,7 +101,7 @@ def world() -> World:
     table = pcor.Table(source, SCHEMA)
     space = table.record(V).space
     counts = {source.num_rows, source.num_rows - OUTSIDE, OUTSIDE}
-    counts |= {*table.populations([*space.masks()]).tolist(), *table.view.cell_counts.tolist()}
+    counts |= {*table.populations([*space.masks()]).tolist(), *table.cells.cell_counts.tolist()}
     for detector in DETECTORS.values():
         found = pcor.matching_contexts(table, V, detector)
         # Neither none nor all of the space, whose size is public.

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import pcor
-from pcor.rows.cells import View, Words
+from pcor.public.context import Words
+from pcor.rows.cell_table import CellTable
 from pcor.search.validity import Validity
 
 EXAMPLES = int(os.environ.get("PCOR_KERNEL_EXAMPLES", "75"))
@@ -91,6 +92,10 @@ class Case:
         return pcor.Table(rows, pcor.Schema(metric="pay", attributes=domains))
 
     @cached_property
+    def cells(self) -> CellTable:
+        return self.table.cells.in_memory()
+
+    @cached_property
     def words(self) -> Words:
         return self.table.words(self.masks)
 
@@ -99,7 +104,7 @@ class Case:
         return self.metric[self.row]
 
     @cached_property
-    def needs(self) -> list[int]:
+    def required(self) -> list[int]:
         """The bits of each row."""
         return [self.bits_of(code) for code in self.codes]
 
@@ -107,7 +112,7 @@ class Case:
         return sum(1 << offset + c for offset, c in zip(self.offsets, code, strict=True))
 
     def covered(self, mask: int) -> list[int]:
-        return [i for i, needs in enumerate(self.needs) if needs & ~mask == 0]
+        return [i for i, required in enumerate(self.required) if required & ~mask == 0]
 
     def distribution(self, mask: int) -> tuple[list[float], list[int]]:
         counted = Counter(self.metric[i] for i in self.covered(mask))
@@ -155,7 +160,7 @@ def cases(
 
 def some_contexts(case: Case, rng: Generator, count: int = 12) -> Iterator[int]:
     """Yield the smallest and the largest context of the record, and some between."""
-    width, own = sum(case.sizes), case.needs[case.row]
+    width, own = sum(case.sizes), case.required[case.row]
     yield own
     yield (1 << width) - 1
     for share in rng.choice([0.2, 0.5, 0.9, 0.98], count - 2):
@@ -192,13 +197,13 @@ def lofs(draw: st.DrawFn) -> pcor.LOF:
 detectors = lofs() | grubbs | histograms
 
 
-def check_view(case: Case, view: View, masks: Sequence[int]) -> None:
-    """Compare what a view says of contexts with plain loops over all rows."""
+def check_cells(case: Case, cells: CellTable, masks: Sequence[int]) -> None:
+    """Compare what cells say of contexts with plain loops over all rows."""
     words = case.table.words(masks)
     covered = [case.covered(mask) for mask in masks]
-    assert view.populations(words).tolist() == [len(rows) for rows in covered]
+    assert cells.populations(words).tolist() == [len(rows) for rows in covered]
     for mask, word in zip(masks, words, strict=True):
-        values, counts = view.distribution(word)
+        values, counts = cells.distribution(word)
         assert (values.tolist(), counts.tolist()) == case.distribution(mask)
 
 
@@ -206,30 +211,30 @@ def check_view(case: Case, view: View, masks: Sequence[int]) -> None:
 SPACES = [*SMALL, (1,) * 64 + (2, 2), (1,) * 130 + (3, 2), (2,) + (1,) * 62 + (3, 3), (2,) * 8]
 
 
-def split(view: View) -> View:
+def split(cells: CellTable) -> CellTable:
     """One pair for each row."""
-    places = np.repeat(np.arange(len(view.counts)), view.counts)
+    places = np.repeat(np.arange(len(cells.counts)), cells.counts)
     ones = np.ones(len(places), dtype=np.int32)
     return replace(
-        view,
-        needs=view.needs[places],
-        values=view.values[places],
+        cells,
+        required=cells.required[places],
+        values=cells.values[places],
         counts=ones,
-        pair_cells=view.pair_cells[places],
+        pair_cells=cells.pair_cells[places],
     )
 
 
-def merged(view: View) -> View:
+def merged(cells: CellTable) -> CellTable:
     """One pair for all rows of a cell with the same metric."""
     counted: Counter[tuple[float, int]] = Counter()
-    for value, cell, count in zip(view.values, view.pair_cells, view.counts, strict=True):
+    for value, cell, count in zip(cells.values, cells.pair_cells, cells.counts, strict=True):
         counted[float(value), int(cell)] += int(count)
     keys = sorted(counted)
-    cells = np.array([cell for _, cell in keys], dtype=np.int32)
+    numbers = np.array([cell for _, cell in keys], dtype=np.int32)
     return replace(
-        view,
-        needs=view.cell_needs[cells],
+        cells,
+        required=cells.cell_required[numbers],
         values=np.array([value for value, _ in keys]),
         counts=np.array([counted[key] for key in keys], dtype=np.int32),
-        pair_cells=cells,
+        pair_cells=numbers,
     )

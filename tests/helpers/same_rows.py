@@ -16,5 +16,5 @@ def same_coe(one: pcor.Table, other: pcor.Table, key: int, detector: Any) -> boo
 
 def cells(table: pcor.Table) -> dict[tuple[int, ...], int]:
     """Return the rows of each cell by its codes."""
-    places = table.view.cell_places.tolist()
-    return dict(zip(map(tuple, places), table.view.cell_counts.tolist(), strict=True))
+    places = table.cells.cell_places.tolist()
+    return dict(zip(map(tuple, places), table.cells.cell_counts.tolist(), strict=True))

@@ -16,7 +16,8 @@ import pcor
 from pcor._kernels.lattice import all_totals, heaviest_first
 from pcor.detectors.base import Counts, Moments, Values, Verdicts
 from pcor.mechanism.ordered_selection import Run
-from pcor.rows.cells import View, Words
+from pcor.public.context import Words
+from pcor.rows.cell_table import CellTable
 from pcor.search import best_first
 from pcor.search.best_first import BestFirst
 from pcor.search.utility import Overlap, PopulationSize
@@ -35,9 +36,9 @@ class Everybody(pcor.Detector):
         return np.ones(len(values), dtype=bool)
 
     def batch(
-        self, view: View, value: float, masks: Words, moments: Moments | None = None
+        self, cells: CellTable, value: float, masks: Words, moments: Moments | None = None
     ) -> Verdicts:
-        del view, value, moments
+        del cells, value, moments
         return np.ones(len(masks), dtype=bool)
 
 
@@ -135,11 +136,13 @@ def test_bounds_on_a_huge_space_count_all_that_was_not_visited(free: int) -> Non
 @sometimes
 @given(cases(SPACES, most=60), st.integers(0, 2**32 - 1))
 def test_all_totals_of_a_space_and_their_order_are_those_of_sorting(case: Case, seed: int) -> None:
-    space, view = case.table.record(case.row).space, case.table.view
+    space, cells = case.table.record(case.row).space, case.cells
     rng = np.random.default_rng(seed)
-    weights = rng.integers(0, 5, len(view.cells))
-    found = all_totals(space.indices_of(view.cell_needs).astype(np.int64), weights, len(space.free))
-    assert found.tolist() == view.totals(space.words(0, space.size), weights).tolist()
+    weights = rng.integers(0, 5, len(cells.cell_numbers))
+    found = all_totals(
+        space.indices_of(cells.cell_required).astype(np.int64), weights, len(space.free)
+    )
+    assert found.tolist() == cells.totals(space.words(0, space.size), weights).tolist()
     visited = rng.random(space.size) < rng.choice([0.0, 0.5, 1.0])
     order = [index for index in range(space.size) if not visited[index]]
     order.sort(key=lambda index: -int(found[index]))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pcor
-from pcor.search import coe
+from pcor.search import blocks
 from tests.helpers.kernel_cases import SPACES, Case, cases, detectors, sometimes
 
 
@@ -19,8 +19,8 @@ def test_blocks_hold_the_verdicts_and_populations_of_the_whole_space(
 ) -> None:
     validity = case.validity(detector)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coe, "BLOCK_BITS", bits)
-        found = list(coe.blocks(validity))
+        patch.setattr(blocks, "BLOCK_BITS", bits)
+        found = list(blocks.blocks(validity))
     space = validity.record.space
     size = min(1 << bits, space.size)
     assert [block.first for block in found] == list(range(0, space.size, size))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,6 +95,61 @@ def test_what_is_settled_before_any_row_imports_nothing_of_rows(place: str) -> N
     paths = [SOURCE / place] if place.endswith(".py") else sorted((SOURCE / place).rglob("*.py"))
     for path in paths:
         assert "rows" not in set(imported(path)), path
+
+
+def test_a_plan_and_a_client_load_nothing_of_rows() -> None:
+    """Also not through what they import: in an interpreter of its own."""
+    program = (
+        "import sys, pcor.client, pcor.releasing.plan;"
+        "print(*(name for name in sys.modules if name.startswith('pcor.rows')))"
+    )
+    ran = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.split() == []
+
+
+# Classes that others tell apart by what they declare: only their own modules ask for the class.
+DECLARED = {
+    "detectors": "LOF Grubbs Histogram Estimator CountDetector Tail Neighbourhood RareBin",
+    "search": "Direct Uniform RandomWalk DepthFirst BreadthFirst WidestFirst SamplingSearch "
+    "GraphSearch SteeredSearch PopulationSize Overlap",
+    "rows": "Cells CellTable RemoteCellTable",
+}
+
+
+def class_tests(text: str) -> Iterator[str]:
+    """Yield the names of the classes that a module tests for with isinstance or type."""
+    for node in ast.walk(ast.parse(text)):
+        tested: list[ast.expr] = []
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            tested = node.args[1:] if node.func.id in {"isinstance", "issubclass"} else []
+        elif isinstance(node, ast.Compare) and isinstance(node.left, ast.Call):
+            of_type = isinstance(node.left.func, ast.Name) and node.left.func.id == "type"
+            tested = node.comparators if of_type else []
+        for part in (inner for one in tested for inner in ast.walk(one)):
+            if isinstance(part, ast.Name | ast.Attribute):
+                yield part.id if isinstance(part, ast.Name) else part.attr
+
+
+def test_searches_utilities_detectors_and_cells_are_told_apart_by_what_they_declare() -> None:
+    names = {name for listed in DECLARED.values() for name in listed.split()}
+    for _, path in modules():
+        text = path.read_text(encoding="utf-8")
+        own = set(re.findall(r"^class (\w+)", text, re.MULTILINE))
+        assert not {*class_tests(text)} & names - own, path
+
+
+def test_the_test_for_classes_sees_each_way_to_ask() -> None:
+    ways = "isinstance(x, LOF)", "isinstance(x, (A, pcor.LOF))", "isinstance(x, A | LOF)"
+    more = "type(x) is LOF", "type(x) is not LOF", "type(x) in (A, LOF)", "issubclass(x, LOF)"
+    assert all("LOF" in {*class_tests(way)} for way in (*ways, *more))
+
+
+def test_no_object_is_made_or_copied_behind_the_back_of_its_class() -> None:
+    for _, path in modules():
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"object\.__new__|__dict__ *\|?=|vars\(\w+\) *\|?=", text), path
 
 
 def documented(path: Path) -> Iterator[tuple[str, str | None]]:

@@ -107,8 +107,8 @@ def test_texts_that_share_a_hash_of_the_engine_are_told_apart(tmp_path: Path) ->
 def test_a_list_of_one_record_asks_nothing_after_its_charge(tmp_path: Path) -> None:
     table = pcor.Table(LOCAL["duckdb"](people(), tmp_path), SCHEMA)
     asked: list[str] = []
-    assert table._elsewhere is not None
-    engine = table._elsewhere.engine
+    assert table.pushdown is not None
+    engine = table.pushdown.engine
     run = engine.run
 
     def noted(query: str) -> pa.Table:

@@ -209,7 +209,7 @@ def test_nearly_every_row_is_its_own_cell(shape: str) -> None:
     """Else the tests below would not test what they say."""
     table = drawn(shape)
     different = len(set(table.rows))
-    assert len(table.table.view.cells) == different
+    assert len(table.table.cells.cell_numbers) == different
     assert 0.75 * len(table.rows) <= different
 
 
@@ -281,17 +281,17 @@ def test_the_totals_of_the_neighbours_at_every_position_are_those_of_plain_loops
     shape: str,
 ) -> None:
     table = drawn(shape)
-    view = table.table.view
+    whole = table.table.cells.in_memory()
     rng = np.random.default_rng(table.width)
-    weights = rng.integers(0, 2**40, len(view.cells))
+    weights = rng.integers(0, 2**40, len(whole.cell_numbers))
     weight_of = {  # by positions, so that it does not matter how cells are numbered
         frozenset(places.tolist()): int(weight)
-        for places, weight in zip(view.cell_places, weights, strict=True)
+        for places, weight in zip(whole.cell_places, weights, strict=True)
     }
     assert set(weight_of) == set(table.rows)
     for context in list(some_contexts(table))[-1:-5:-3]:
         (words,) = table.table.words(table.masks([context]))
-        found = view.neighbour_totals(words, weights, table.width)
+        found = whole.neighbour_totals(words, weights, table.width)
         around = neighbours(context, range(table.width))
         cells = [{table.rows[i] for i in table.covered(other)} for other in around]
         assert found.tolist() == [sum(map(weight_of.__getitem__, inside)) for inside in cells]
@@ -487,7 +487,7 @@ def released(people, attributes, values, samples):
     pcor.release(table, 0, 1, "lof", "breadth_first", samples=samples, start=full)
     for detector in ("grubbs", "histogram"):  # these judge all rows anew at every step
         pcor.release(table, 0, 1, detector, "breadth_first", samples=2, start=full)
-    return len(table.view.cells)
+    return len(table.cells.cell_numbers)
 
 people, attributes, values, samples = map(int, sys.argv[1:])
 unit = 1 if sys.platform == "darwin" else 1024

@@ -129,8 +129,8 @@ def test_a_change_that_is_taken_back_is_noticed_all_the_same(maker: str, tmp_pat
     """Each answer tells which rows it was computed from; no check before or after it could."""
     source = MAKERS[maker](people(), tmp_path)
     table = source.table()
-    assert table._elsewhere is not None
-    engine = table._elsewhere.engine
+    assert table.pushdown is not None
+    engine = table.pushdown.engine
     run, asked = engine.run, 0
 
     def meanwhile(query: str) -> pa.Table:
@@ -193,8 +193,8 @@ def test_nothing_is_read_after_the_charge_where_rows_may_change(
     maker: str, options: dict[str, Any], tmp_path: Path
 ) -> None:
     table = MAKERS[maker](people(), tmp_path).table()
-    assert table._elsewhere is not None
-    engine = table._elsewhere.engine
+    assert table.pushdown is not None
+    engine = table.pushdown.engine
     run, events = engine.run, []
 
     def seen(query: str) -> pa.Table:
@@ -242,7 +242,7 @@ def test_values_that_are_read_one_by_one_belong_to_the_same_rows(
         metric="pay", attributes={"year": {"values": [2000, 2019, 2020], "outside": "drop"}}
     )
     source = MAKERS[maker](rows, tmp_path)
-    assert int(pcor.Table(source.given, schema, memory=source.memory).view.cell_counts.sum()) == 60
+    assert int(pcor.Table(source.given, schema, memory=source.memory).cells.cell_counts.sum()) == 60
     from pcor.rows.queries import sql_encoding
 
     distinct = sql_encoding._distinct_values

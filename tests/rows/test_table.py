@@ -167,7 +167,7 @@ def test_tables_of_other_rows_look_the_same(show: Callable[[object], str]) -> No
 
 
 def test_the_encoded_rows_show_nothing_of_themselves() -> None:
-    shown = repr(Table(people(job=["CEO"] * 3, pay=[MARKED_NUMBER] * 3), PAY)._rows)
+    shown = repr(Table(people(job=["CEO"] * 3, pay=[MARKED_NUMBER] * 3), PAY).rows)
     assert str(MARKED_NUMBER) not in shown
 
 

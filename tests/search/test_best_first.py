@@ -20,9 +20,9 @@ import pcor
 from pcor.audit.exact import selection_chances
 from pcor.mechanism.ordered_selection import Candidates, draw_first
 from pcor.mechanism.selection import SystemChooser
+from pcor.public.context import Words
 from pcor.releasing.run import best_first, draw
 from pcor.releasing.settings import plan
-from pcor.rows.cells import Words
 from pcor.search import best_first as best_first_module
 from pcor.search.best_first import BestFirst
 from pcor.search.utility import Scorer
@@ -118,7 +118,7 @@ def test_the_bounds_count_every_context_not_visited_in_a_space_of_2_to_the_62() 
     frame = pa.table({"a": ["0", *values], "pay": [99.0, *map(float, range(63))]})
     table = pcor.Table(frame, schema)
     validity = Validity(table, table.record(0), DETECTORS["lof"])
-    ordered = BestFirst(validity, table.view.cell_counts)
+    ordered = BestFirst(validity, table.cells.cell_counts)
     for visited in (128, 384):
         ordered.advance()
         assert sum(run.count for run in ordered.remaining()) == (1 << 62) - visited
@@ -219,9 +219,9 @@ class Counting(Validity):
 
     judged = 0
 
-    def judge(self, view: Any, words: Words, moments: Any = None) -> Any:
+    def judge(self, cells: Any, words: Words, moments: Any = None) -> Any:
         self.judged += len(words)
-        return super().judge(view, words, moments)
+        return super().judge(cells, words, moments)
 
 
 @pytest.mark.parametrize("utility", ["population", "overlap"])

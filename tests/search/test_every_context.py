@@ -120,9 +120,10 @@ def by_grubbs_kernel(
 
     every = EveryContext(table, pcor.Grubbs())
     counts = np.empty((2, every.size), dtype=np.int64)
-    columns = (every._codes, every._tops, every._values, critical)
+    rows = every._sorted
+    columns = (rows.codes, rows.tops, rows.values, critical)
     places, unsure = grubbs_in_contexts(0, *columns, (0, 0.0, 3), *counts)
-    return every._values[places].tolist(), unsure.tolist()
+    return rows.values[places].tolist(), unsure.tolist()
 
 
 def test_where_grubbs_kernel_is_unsure_the_rule_decides() -> None:

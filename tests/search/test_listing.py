@@ -21,7 +21,8 @@ from pyarrow import parquet
 import pcor
 from pcor.errors import RecordError, TooLarge, WriteError
 from pcor.search import listing
-from pcor.search.coe import BLOCK_BITS, MatchingContexts, joined, matching_parts
+from pcor.search.blocks import BLOCK_BITS
+from pcor.search.coe import MatchingContexts, joined, matching_parts
 from pcor.search.listing import Tally, write_contexts
 from tests.helpers.far_row import one_far_row
 from tests.helpers.waiting import DEADLINE

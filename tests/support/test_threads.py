@@ -49,5 +49,5 @@ def test_the_number_of_cores_changes_no_answer(
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(threads, "cores", lambda cores=cores: cores)
             validity = case.validity(detector)
-            assert np.array_equal(validity.judge(case.table.view, words), expected)
-            assert np.array_equal(case.table.view.populations(words), populations)
+            assert np.array_equal(validity.judge(case.cells, words), expected)
+            assert np.array_equal(case.table.cells.populations(words), populations)

@@ -5,8 +5,8 @@ obvious twin in tests/helpers/naive.py or in the detector it serves. They releas
 lock, so that ``pcor.support.threads`` can run them on all cores, and are compiled once and kept on
 disk.
 
-Words used by all of them: a pair is (cell, metric value, count), pairs rise by value; ``needs`` has
-the bits of a cell's values, 64 to a word, so a context covers a cell if it has all of its needs.
+Words used by all of them: a pair is (cell, metric value, count), pairs rise by value; ``required``
+has the bits of a cell's values, 64 to a word: a context covers a cell if it has all of them.
 """
 
 from typing import Any

@@ -21,12 +21,12 @@ Array = Any
 
 @kernel
 def visit(
-    needs: Array, places: Array, weights: Array, free: int, heap: Array, size: int, found: Array
+    required: Array, places: Array, weights: Array, free: int, heap: Array, size: int, found: Array
 ) -> tuple[int, int]:
     """Pop up to ``len(found)`` contexts and push their children.
 
     Args:
-        needs: the needed free values of each cell, as bits of one number.
+        required: the required free values of each cell, as bits of one number.
         places: the same as numbers of free values, ``free`` where the value is the record's own.
         weights: the weight of each cell.
         free: how many values are free.
@@ -47,18 +47,20 @@ def visit(
         visited += 1
         if first == free:
             continue
-        _loss_of_each(needs, places, weights, index, losses)
+        _loss_of_each(required, places, weights, index, losses)
         for place in range(first, free):
             size = _push(heap, size, weight - losses[place], index & ~(1 << place), place + 1)
     return visited, size
 
 
 @kernel
-def _loss_of_each(needs: Array, places: Array, weights: Array, index: int, losses: Array) -> None:
+def _loss_of_each(
+    required: Array, places: Array, weights: Array, index: int, losses: Array
+) -> None:
     """Fill in what removing each value would take away."""
     losses[:] = 0
-    for cell in range(len(needs)):
-        if needs[cell] & ~index == 0:
+    for cell in range(len(required)):
+        if required[cell] & ~index == 0:
             for column in range(places.shape[1]):
                 losses[places[cell, column]] += weights[cell]
 

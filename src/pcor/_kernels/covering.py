@@ -13,20 +13,20 @@ Array = Any
 
 
 @njit(cache=True, inline="always")
-def covers(mask: Array, needs: Array, place: int) -> bool:
-    """Tell whether a context has all bits that a cell needs."""
-    for word in range(needs.shape[1]):  # noqa: SIM110 (compiled)
-        if needs[place, word] & ~mask[word]:
+def covers(mask: Array, required: Array, place: int) -> bool:
+    """Tell whether a context has all required bits of a cell."""
+    for word in range(required.shape[1]):  # noqa: SIM110 (compiled)
+        if required[place, word] & ~mask[word]:
             return False
     return True
 
 
 @njit(cache=True, inline="always")
-def missing_bits(mask: Array, needs: Array, place: int) -> int:
+def missing_bits(mask: Array, required: Array, place: int) -> int:
     """Return how many of its needed bits a cell misses in a context; 2 stands for more."""
     count = 0
-    for word in range(needs.shape[1]):
-        left = needs[place, word] & ~mask[word]
+    for word in range(required.shape[1]):
+        left = required[place, word] & ~mask[word]
         while left:
             left &= left - np.uint64(1)
             count += 1
@@ -36,27 +36,27 @@ def missing_bits(mask: Array, needs: Array, place: int) -> int:
 
 
 @kernel
-def totals(masks: Array, needs: Array, weights: Array, out: Array) -> None:
+def totals(masks: Array, required: Array, weights: Array, out: Array) -> None:
     """Sum the weights of the covered cells, for each context.
 
     Twin: ``tests.helpers.naive.total``. With counts as weights this is the population.
     """
     for row in range(len(masks)):
         total = 0
-        for cell in range(len(needs)):
-            if covers(masks[row], needs, cell):
+        for cell in range(len(required)):
+            if covers(masks[row], required, cell):
                 total += weights[cell]
         out[row] = total
 
 
 @kernel
-def cell_totals(masks: Array, needs: Array, weights: Array, out: Array) -> None:
+def cell_totals(masks: Array, required: Array, weights: Array, out: Array) -> None:
     """Sum several weights of the covered cells, for each context: shape (kinds, contexts)."""
     for row in range(len(masks)):
         for kind in range(len(weights)):
             out[kind, row] = 0.0
-        for cell in range(len(needs)):
-            if covers(masks[row], needs, cell):
+        for cell in range(len(required)):
+            if covers(masks[row], required, cell):
                 for kind in range(len(weights)):
                     out[kind, row] += weights[kind, cell]
 
@@ -89,7 +89,7 @@ def nearest_places(cells: Array, counts: Array, at: int, wanted: int, size: int)
 
 @kernel
 def neighbour_totals(
-    mask: Array, needs: Array, places: Array, weights: Array, width: int
+    mask: Array, required: Array, places: Array, weights: Array, width: int
 ) -> tuple[Array, Array]:
     """Return the summed weights of what a context covers, and what each one-bit flip would change.
 
@@ -98,15 +98,15 @@ def neighbour_totals(
 
     Args:
         mask: the context.
-        needs: the needed bits of each cell.
+        required: the required bits of each cell.
         places: the positions of those bits, one column per attribute.
         weights: the weights of each cell, one row per kind.
         width: how many positions there are.
     """
     changes = np.zeros((len(weights), width), weights.dtype)
     whole = np.zeros(len(weights), weights.dtype)
-    for cell in range(len(needs)):
-        missing = missing_bits(mask, needs, cell)
+    for cell in range(len(required)):
+        missing = missing_bits(mask, required, cell)
         if missing > 1:
             continue
         for kind in range(len(weights)):
@@ -123,22 +123,22 @@ def neighbour_totals(
 
 
 @kernel
-def covered_places(mask: Array, needs: Array) -> Array:
+def covered_places(mask: Array, required: Array) -> Array:
     """Return the places that a context covers."""
-    kept = np.empty(len(needs), np.int64)
+    kept = np.empty(len(required), np.int64)
     count = 0
-    for place in range(len(needs)):
+    for place in range(len(required)):
         kept[count] = place
-        count += covers(mask, needs, place)
+        count += covers(mask, required, place)
     return kept[:count].copy()
 
 
 @kernel
-def nearly_covered_places(mask: Array, needs: Array) -> Array:
+def nearly_covered_places(mask: Array, required: Array) -> Array:
     """Return the places that miss at most one bit: all that any one-bit neighbour can cover."""
-    kept = np.empty(len(needs), np.int64)
+    kept = np.empty(len(required), np.int64)
     count = 0
-    for place in range(len(needs)):
+    for place in range(len(required)):
         kept[count] = place
-        count += missing_bits(mask, needs, place) < 2
+        count += missing_bits(mask, required, place) < 2
     return kept[:count].copy()

@@ -4,7 +4,7 @@ Contexts are counted like a number with one digit per attribute, the first attri
 a digit is a non-empty set of values, as bits. ``kept[j]`` holds the rows that fit the attributes
 from j on, so a step filters only the levels whose digits changed: for nearly every context the
 last filter, from the rows that fit all other attributes. Rows are named by their place in the order
-of the metric, so whatever is kept rises by metric. Twin: ``View.distribution``.
+of the metric, so whatever is kept rises by metric. Twin: ``CellTable.distribution``.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def _slack(n: float) -> float:
 @kernel
 def grubbs_verdicts(
     masks: Array,
-    needs: Array,
+    required: Array,
     values: Array,
     counts: Array,
     moments: Array,
@@ -46,7 +46,7 @@ def grubbs_verdicts(
 
     Args:
         masks: the contexts, each of which covers V.
-        needs: the needed bits of each pair.
+        required: the required bits of each pair.
         values: the metric of each pair less the centre, rising.
         counts: the rows of each pair.
         moments: for each context count, sum and sum of squares about the centre; then, if known,
@@ -64,18 +64,18 @@ def grubbs_verdicts(
         out[row] = UNSURE
         if len(moments) > 3:
             out[row] = _at_once(
-                masks[row], needs, values, counts, critical, tail, v, moments[:, row]
+                masks[row], required, values, counts, critical, tail, v, moments[:, row]
             )
         if out[row] == UNSURE:
             out[row] = _step_by_step(
-                masks[row], needs, values, counts, critical, tail, v, moments[:, row]
+                masks[row], required, values, counts, critical, tail, v, moments[:, row]
             )
 
 
 @kernel
 def _at_once(
     mask: Array,
-    needs: Array,
+    required: Array,
     values: Array,
     counts: Array,
     critical: Array,
@@ -120,7 +120,7 @@ def _at_once(
     if tail == 0:
         least = critical[left] * np.sqrt(spread_left / (n - 1))
         pair, step = (0, 1) if upper else (len(values) - 1, -1)
-        while not covers(mask, needs, pair):
+        while not covers(mask, required, pair):
             pair += step
         if side * (mean - values[pair]) + slack >= least / roughly:
             return UNSURE
@@ -128,14 +128,14 @@ def _at_once(
         return YES
     if side * (v - mean_left) + slack < needed_left / roughly:
         return NO
-    verdict: int = _in_leaps(mask, needs, values, counts, critical, side, v, moments)
+    verdict: int = _in_leaps(mask, required, values, counts, critical, side, v, moments)
     return verdict
 
 
 @kernel
 def _in_leaps(
     mask: Array,
-    needs: Array,
+    required: Array,
     values: Array,
     counts: Array,
     critical: Array,
@@ -159,9 +159,10 @@ def _in_leaps(
             return YES
         before = n
         while (
-            not covers(mask, needs, pair) or side * (values[pair] - mean) - slack > needed * roughly
+            not covers(mask, required, pair)
+            or side * (values[pair] - mean) - slack > needed * roughly
         ):
-            if covers(mask, needs, pair):
+            if covers(mask, required, pair):
                 n -= counts[pair]
                 total -= counts[pair] * values[pair]
                 square -= counts[pair] * values[pair] * values[pair]
@@ -173,7 +174,7 @@ def _in_leaps(
 @kernel
 def _step_by_step(
     mask: Array,
-    needs: Array,
+    required: Array,
     values: Array,
     counts: Array,
     critical: Array,
@@ -195,10 +196,10 @@ def _step_by_step(
     while n >= 3:
         while below == 0:
             low += 1
-            below = counts[low] if covers(mask, needs, low) else 0
+            below = counts[low] if covers(mask, required, low) else 0
         while above == 0:
             high -= 1
-            above = counts[high] if covers(mask, needs, high) else 0
+            above = counts[high] if covers(mask, required, high) else 0
         if reached and values[low] != v and values[high] != v:
             return YES
         if values[low] == values[high]:

@@ -19,7 +19,7 @@ Array = Any
 @kernel
 def histogram_verdicts(
     masks: Array,
-    needs: Array,
+    required: Array,
     values: Array,
     counts: Array,
     populations: Array,
@@ -35,7 +35,7 @@ def histogram_verdicts(
 
     Args:
         masks: the contexts, each of which covers V.
-        needs: the needed bits of each pair.
+        required: the required bits of each pair.
         values: the metric of each pair, rising.
         counts: the rows of each pair.
         populations: the rows of each context.
@@ -51,8 +51,8 @@ def histogram_verdicts(
         out[row] = False
         if n < smallest:
             continue
-        low = values[_first_covered(masks[row], needs, 0, 1)]
-        high = values[_first_covered(masks[row], needs, len(values) - 1, -1)]
+        low = values[_first_covered(masks[row], required, 0, 1)]
+        high = values[_first_covered(masks[row], required, len(values) - 1, -1)]
         if low == high or (v == high and not include_maximum):
             continue
         bins = _root(n)
@@ -61,7 +61,7 @@ def histogram_verdicts(
         for step in (-1, 1):
             pair = at if step == 1 else at - 1
             while 0 <= pair < len(values) and inside <= most[row]:
-                if covers(masks[row], needs, pair):
+                if covers(masks[row], required, pair):
                     if _bin(values[pair], low, high, bins) != own:
                         break
                     inside += counts[pair]
@@ -70,10 +70,10 @@ def histogram_verdicts(
 
 
 @kernel
-def _first_covered(mask: Array, needs: Array, start: int, step: int) -> int:
+def _first_covered(mask: Array, required: Array, start: int, step: int) -> int:
     """Return the first covered pair from one end; there is one, because V is covered."""
     pair = start
-    while not covers(mask, needs, pair):
+    while not covers(mask, required, pair):
         pair += step
     return pair
 

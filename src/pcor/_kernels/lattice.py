@@ -1,8 +1,8 @@
 """All contexts of a block at once.
 
 A block is the 2^L contexts that share their outer bits. The moments of each are the sums over the
-cells whose needs it contains: one zeta transform for all (Yates 1937; Knuth, TAOCP 4A, 7.1.3), L
-additions a context instead of one per cell. Twin: ``View.several_totals``.
+cells whose required bits it has: one zeta transform for all (Yates 1937; Knuth, TAOCP 4A, 7.1.3), L
+additions a context instead of one per cell. Twin: ``Cells.several_totals``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _sum_over_subsets(totals: Array) -> None:
 
 @kernel
 def block_totals(inner_needs: Array, weights: Array, out: Array) -> None:
-    """Fill ``out[:, i]`` with the summed weights of the cells whose needs are in i.
+    """Fill ``out[:, i]`` with the summed weights of the cells whose required bits i has.
 
     Args:
         inner_needs: for each cell inside the outer bits, its needed inner bits as a number.
@@ -44,11 +44,11 @@ def block_totals(inner_needs: Array, weights: Array, out: Array) -> None:
 
 
 @kernel
-def all_totals(needs: Array, weights: Array, free: int) -> Array:
+def all_totals(required: Array, weights: Array, free: int) -> Array:
     """Return the summed weights of the covered cells for each of the 2^free contexts."""
     totals = np.zeros(1 << free, np.int64)
-    for cell in range(len(needs)):
-        totals[needs[cell]] += weights[cell]
+    for cell in range(len(required)):
+        totals[required[cell]] += weights[cell]
     _sum_over_subsets(totals)
     return totals
 

@@ -26,7 +26,7 @@ PILE = 1e-10
 @kernel
 def lof_verdicts(
     masks: Array,
-    needs: Array,
+    required: Array,
     values: Array,
     counts: Array,
     at: int,
@@ -37,7 +37,7 @@ def lof_verdicts(
 
     Args:
         masks: the contexts, each of which covers V.
-        needs: the needed bits of each pair.
+        required: the required bits of each pair.
         values: the metric of each pair, rising.
         counts: the rows of each pair.
         at: the first pair with V's value.
@@ -49,8 +49,8 @@ def lof_verdicts(
     start = np.empty(4 * k + 1, np.int64)
     kd = np.empty(4 * k + 1)
     for row in range(len(masks)):
-        below = _gather_below(masks[row], needs, values, counts, at, window)
-        above = _gather_above(masks[row], needs, values, counts, at, window)
+        below = _gather_below(masks[row], required, values, counts, at, window)
+        above = _gather_above(masks[row], required, values, counts, at, window)
         if below + above < smallest:
             out[row] = False
         else:
@@ -60,14 +60,14 @@ def lof_verdicts(
 
 @kernel
 def _gather_below(
-    mask: Array, needs: Array, values: Array, counts: Array, at: int, window: Array
+    mask: Array, required: Array, values: Array, counts: Array, at: int, window: Array
 ) -> int:
     """Put the 2k nearest values below V before the middle of the window; return how many."""
     wanted = len(window) // 2
     found = 0
     pair = at - 1
     while pair >= 0 and found < wanted:
-        if covers(mask, needs, pair):
+        if covers(mask, required, pair):
             for _ in range(min(counts[pair], wanted - found)):
                 found += 1
                 window[wanted - found] = values[pair]
@@ -77,14 +77,14 @@ def _gather_below(
 
 @kernel
 def _gather_above(
-    mask: Array, needs: Array, values: Array, counts: Array, at: int, window: Array
+    mask: Array, required: Array, values: Array, counts: Array, at: int, window: Array
 ) -> int:
     """Put V and the 2k nearest values not below it from the middle on; return how many."""
     wanted = len(window) // 2 + 1
     found = 0
     pair = at
     while pair < len(values) and found < wanted:
-        if covers(mask, needs, pair):
+        if covers(mask, required, pair):
             for _ in range(min(counts[pair], wanted - found)):
                 window[wanted - 1 + found] = values[pair]
                 found += 1

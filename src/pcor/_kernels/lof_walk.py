@@ -89,11 +89,11 @@ def begin(sides: Sides, free: int, split: int, part: int, cap: int) -> Walk:
 
 
 @kernel
-def _first_list(needs: Array, out: int, sets: Array, cap: int, span: Array) -> Array:
+def _first_list(required: Array, out: int, sets: Array, cap: int, span: Array) -> Array:
     """Return room for the lists of one side, with the first of them in it."""
-    packed = np.empty(len(needs), np.uint64)
-    for place in range(len(needs)):
-        packed[place] = np.uint64(place) << _HALF | needs[place]
+    packed = np.empty(len(required), np.uint64)
+    for place in range(len(required)):
+        packed[place] = np.uint64(place) << _HALF | required[place]
     count, needed = _keep(packed, 0, len(packed), out, sets[_OPEN], cap, 0)
     sets[_NEEDED] |= needed
     span[_COUNT] = span[_END] = count

@@ -8,18 +8,17 @@ changed table still finds it by its key.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pcor.detectors import Detector
-from pcor.public.context import mask_of, pack
+from pcor.public.context import Words, mask_of, pack
 from pcor.public.schema import Schema
-from pcor.rows.cells import View, Words
+from pcor.rows.cell_table import CellTable
 from pcor.rows.table import Record, Table
-from pcor.search.coe import blocks
+from pcor.search.blocks import blocks
 from pcor.search.validity import Validity
 
 
@@ -42,16 +41,16 @@ class Row(NamedTuple):
 
 def cell_codes(table: Table) -> NDArray[np.int64]:
     """Return the values of each cell as places in their domains, one column per attribute."""
-    codes: NDArray[np.int64] = table.view.cell_places - np.array(table.schema.offsets)
+    codes: NDArray[np.int64] = table.cells.cell_places - np.array(table.schema.offsets)
     return codes
 
 
-def changed_view(view: View, schema: Schema, kind: str, row: Row) -> View:
-    """Return the view with one row ``"removed"`` or ``"added"``."""
-    needs = pack([row.mask(schema)], schema.width)[0]
+def changed_cells(cells: CellTable, schema: Schema, kind: str, row: Row) -> CellTable:
+    """Return the cells with one row ``"removed"`` or ``"added"``."""
+    required = pack([row.mask(schema)], schema.width)[0]
     if kind == "removed":
-        return view.without_row(needs, row.value)
-    return view.with_row(needs, np.array(row.places) + np.array(schema.offsets), row.value)
+        return cells.without_row(required, row.value)
+    return cells.with_row(required, np.array(row.places) + np.array(schema.offsets), row.value)
 
 
 def changed_table(table: Table, *, removed: Sequence[Row] = (), added: Sequence[Row] = ()) -> Table:
@@ -62,13 +61,11 @@ def changed_table(table: Table, *, removed: Sequence[Row] = (), added: Sequence[
         removed: rows that are there, each as often as it is to go. V must not be among them.
         added: rows of any values that the schema has.
     """
-    view = table.view
+    cells = table.cells.in_memory()
     for kind, rows in (("removed", removed), ("added", added)):
         for row in rows:
-            view = changed_view(view, table.schema, kind, row)
-    other = copy(table)
-    other.view = view
-    return other
+            cells = changed_cells(cells, table.schema, kind, row)
+    return table.with_cells(cells)
 
 
 def verdicts(validity: Validity) -> NDArray[np.bool_]:
@@ -93,8 +90,8 @@ class Known(Validity):
         self._valid = valid
 
     def judge(
-        self, view: View, words: Words, moments: NDArray[np.float64] | None = None
+        self, cells: CellTable, words: Words, moments: NDArray[np.float64] | None = None
     ) -> NDArray[np.bool_]:
         """Look the verdicts up."""
-        del view, moments
+        del cells, moments
         return self._valid[self.record.space.indices_of(words)]

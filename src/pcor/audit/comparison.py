@@ -38,8 +38,8 @@ from pcor.releasing.plan import Plan
 from pcor.releasing.run import check_start, explore
 from pcor.releasing.terms import margin_of
 from pcor.rows.table import Table
-from pcor.search import Direct, WidestFirst
-from pcor.search.coe import ENUMERATION_LIMIT, check_size
+from pcor.search.blocks import ENUMERATION_LIMIT
+from pcor.search.coe import check_size
 from pcor.search.margin import margin_scores
 from pcor.search.utility import Scorer, chosen_context, counts_rows
 from pcor.search.validity import Validity
@@ -99,15 +99,15 @@ class Audited:
         """The summed weights of the cells that each context of the space covers, by index."""
         from pcor._kernels.lattice import all_totals
 
-        needs = self.space.indices_of(self.table.view.cell_needs).astype(np.int64)
-        totals: Numbers = all_totals(needs, weights, len(self.space.free))
+        required = self.space.indices_of(self.table.cells.cell_required).astype(np.int64)
+        totals: Numbers = all_totals(required, weights, len(self.space.free))
         return totals
 
     def covering(self, indices: NDArray[np.uint64], change: Neighbour) -> NDArray[np.bool_]:
         """Which contexts cover the changed row."""
         mask = change.row.mask(self.table.schema)
-        need = self.space.indices_of(pack([mask], self.table.schema.width))[0]
-        covering: NDArray[np.bool_] = (indices & need) == need
+        required = self.space.indices_of(pack([mask], self.table.schema.width))[0]
+        covering: NDArray[np.bool_] = (indices & required) == required
         return covering
 
     def weight(self, change: Neighbour) -> int:
@@ -139,9 +139,9 @@ def comparison(audited: Audited, limit: int = PATH_LIMIT) -> Comparison:
     settled = audited.settled
     if not settled.guarantee.relaxed:
         return _ByMargin(audited)
-    if isinstance(settled.search, Direct) and counts_rows(settled.utility):
+    if settled.search.draws_directly and counts_rows(settled.utility):
         return _Direct(audited)
-    if isinstance(settled.search, Direct | WidestFirst):
+    if not settled.search.randomized:
         return _Listed(audited)
     return _Replayed(audited, limit)
 
@@ -216,9 +216,9 @@ class _ByMargin:
         weights = Scorer(audited.settled.utility, table).weights
         if weights is None:
             raise ParameterError("margin scores need the utility population or overlap")
-        self._region = self._rule.region_counts(table.view, audited.record.value)
+        self._region = self._rule.region_counts(table.cells, audited.record.value)
         self._utilities = audited.totals(weights)
-        self._rows = audited.totals(table.view.cell_counts)
+        self._rows = audited.totals(table.cells.cell_counts)
         self._inside = audited.totals(self._region)
         self._all = np.arange(audited.space.size, dtype=np.uint64)
         self._here = self._scores(self._utilities, self._rows, self._inside)

@@ -33,10 +33,10 @@ class Cubes:
         return cls(indices, np.zeros(len(indices), dtype=np.uint64))
 
     @classmethod
-    def covering(cls, need: int, size: int) -> Cubes:
-        """Return all contexts of a space of this size that have the needed bits."""
-        opens = (size - 1) & ~need
-        return cls(np.array([need], dtype=np.uint64), np.array([opens], dtype=np.uint64))
+    def covering(cls, required: int, size: int) -> Cubes:
+        """Return all contexts of a space of this size that have the required bits."""
+        opens = (size - 1) & ~required
+        return cls(np.array([required], dtype=np.uint64), np.array([opens], dtype=np.uint64))
 
     def __len__(self) -> int:
         """Return how many contexts there are, without listing them."""
@@ -53,9 +53,9 @@ class Cubes:
         members.sort()
         return members
 
-    def with_bits(self, need: int) -> Cubes:
-        """Return the contexts of this set that have all of the needed bits."""
-        bits = np.uint64(need)
+    def with_bits(self, required: int) -> Cubes:
+        """Return the contexts of this set that have all of the required bits."""
+        bits = np.uint64(required)
         possible = (self.bases | self.opens) & bits == bits
         return Cubes(self.bases[possible] | bits, self.opens[possible] & ~bits)
 

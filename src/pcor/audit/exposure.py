@@ -33,7 +33,8 @@ from pcor.releasing.settings import Settings
 from pcor.releasing.terms import margin_of
 from pcor.rows.table import Table, check_table
 from pcor.search import Direct
-from pcor.search.coe import ENUMERATION_LIMIT, Progress
+from pcor.search.blocks import ENUMERATION_LIMIT
+from pcor.search.coe import Progress
 from pcor.search.direct import COUNTABLE
 
 # Under pure DP the ratio is computed while it takes no more scores than this; a proof bounds it
@@ -167,25 +168,25 @@ def _own(audited: Audited) -> dict[str, Any]:
 
 def _people(audited: Audited, rows: Sequence[int | str] | None) -> int:
     """Return how many people are looked at; the record itself is not one of them."""
-    view = audited.table.view
     if rows is None:
-        return int(view.cell_counts.sum()) - 1
+        return int(audited.table.cells.cell_counts.sum()) - 1
+    cells = audited.table.cells.in_memory()
     records = [audited.table.record(key) for key in rows]
     named = {(r.space.fixed, r.value) for r in records if r.key != audited.record.key}
     count = 0
     for mask, value in named:
-        alike = view.alike(audited.table.words([mask])[0], value)
+        alike = cells.alike(audited.table.words([mask])[0], value)
         itself = (mask, value) == (audited.space.fixed, audited.record.value)
-        count += int(view.counts[alike].sum()) - itself
+        count += int(cells.counts[alike].sum()) - itself
     return count
 
 
 def _usual_metrics(audited: Audited) -> list[float]:
     """Return the metrics of newcomers that say most: like the record, usual, extreme."""
-    view = audited.table.view
-    places = np.cumsum(view.counts) - 1  # the last row of each pair, by rising metric
+    cells = audited.table.cells.in_memory()
+    places = np.cumsum(cells.counts) - 1  # the last row of each pair, by rising metric
     wanted = [round(share * float(places[-1])) for share in _QUANTILES]
-    quantiles = view.values[np.searchsorted(places, wanted)].tolist()
+    quantiles = cells.values[np.searchsorted(places, wanted)].tolist()
     return sorted({audited.record.value, *quantiles})
 
 
@@ -254,18 +255,19 @@ def _kinds(audited: Audited, metrics: Sequence[float]) -> list[Neighbour]:
 
     Rows of one cell that are in the record's region, or are not, change every margin score alike.
     """
-    view, schema = audited.table.view, audited.table.schema
+    table = audited.table
     rule, _ = margin_of(audited.settled.settings)
-    inside = rule.in_region(view.values, audited.record.value)
-    mine = view.alike(audited.table.words([audited.space.fixed])[0], audited.record.value)
-    others = np.arange(len(view.values))
-    if int(view.counts[mine].sum()) == 1:  # the record itself, who stays
+    cells = table.cells.in_memory()
+    inside = rule.in_region(cells.values, audited.record.value)
+    mine = cells.alike(table.words([audited.space.fixed])[0], audited.record.value)
+    others = np.arange(len(cells.values))
+    if int(cells.counts[mine].sum()) == 1:  # the record itself, who stays
         others = np.delete(others, mine)
-    places = cell_codes(audited.table)[view.pair_cells[others]]
+    places = cell_codes(table)[cells.pair_cells[others]]
     there = zip(places.tolist(), inside[others].tolist(), strict=True)
-    firsts = dict(zip(((tuple(p), i) for p, i in there), view.values[others], strict=True))
+    firsts = dict(zip(((tuple(p), i) for p, i in there), cells.values[others], strict=True))
     found = [_harmless("removed", where, float(value)) for (where, _), value in firsts.items()]
-    domains = [range(len(attribute.values)) for attribute in schema.attributes]
+    domains = [range(len(attribute.values)) for attribute in table.schema.attributes]
     sides = rule.in_region(np.array(metrics), audited.record.value).tolist() if metrics else []
     for value in dict(zip(sides, metrics, strict=True)).values():
         found += [_harmless("added", where, value) for where in product(*domains)]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.audit.cubes import Cubes, Indices
-from pcor.detectors import LOF
+from pcor.detectors.base import FactorRule
 from pcor.search.coe import Progress
 from pcor.search.validity import Validity
 from pcor.support.threads import one_by_one
@@ -42,7 +42,7 @@ class Change(NamedTuple):
     gained: Cubes
 
 
-class Found(NamedTuple):
+class WalkResult(NamedTuple):
     """What a walk brings back: leaves, and for each change the leaf and what was changed."""
 
     leaves: Cubes
@@ -51,19 +51,15 @@ class Found(NamedTuple):
     number: NDArray[np.int64]
 
 
-def applies(validity: Validity) -> bool:
-    """Tell whether the detector is LOF as the walk knows it."""
-    detector = validity.detector
-    return (
-        type(detector) is LOF
-        and detector.ties == "lower"
-        and detector.k <= _MOST_NEIGHBOURS
-        and len(validity.record.space.free) <= _MOST_FREE
-    )
+def walkable_rule(validity: Validity) -> FactorRule | None:
+    """Return the detector's rule, if it is a local outlier factor that the walk can follow."""
+    rule = validity.detector.factor_rule
+    few = len(validity.record.space.free) <= _MOST_FREE
+    return rule if rule is not None and rule.k <= _MOST_NEIGHBOURS and few else None
 
 
 def removal_changes(
-    validity: Validity, progress: Progress | None
+    validity: Validity, rule: FactorRule, progress: Progress | None
 ) -> Iterator[tuple[int, float, Change]]:
     """Yield the cell, the metric and the changes of each removal that changes COE.
 
@@ -71,15 +67,15 @@ def removal_changes(
     """
     from pcor._kernels.lof_removal import removal_flips
 
-    windows = Windows(validity)
+    windows = Windows(validity, rule)
     found = windows.walk(lambda part: removal_flips(*windows.start, part, windows.rule), progress)
     for change in _by_number(found):
         pair = windows.first_pairs[change.number]
-        yield int(windows.view.pair_cells[pair]), float(windows.view.values[pair]), change
+        yield int(windows.cells.pair_cells[pair]), float(windows.cells.values[pair]), change
 
 
 def insertion_changes(
-    validity: Validity, values: Sequence[float], progress: Progress | None
+    validity: Validity, rule: FactorRule, values: Sequence[float], progress: Progress | None
 ) -> Iterator[Change]:
     """Yield for each metric that changes COE if a row with it is added, where it would.
 
@@ -87,7 +83,7 @@ def insertion_changes(
     """
     from pcor._kernels.lof_insertion import insertion_flips
 
-    windows = Windows(validity)
+    windows = Windows(validity, rule)
     added = np.array(values, dtype=np.float64)
     found = windows.walk(
         lambda part: insertion_flips(*windows.start, part, windows.rule, added), progress
@@ -102,21 +98,18 @@ class Windows:
     """A record's rows as the walk reads them.
 
     Attributes:
-        view: the nearest rows of each cell; pairs of one metric by cell.
+        cells: the nearest rows of each cell; pairs of one metric by cell.
         first_pairs: the first pair of each number; pairs that are alike have one number.
         start: what a part of the walk needs to know before which part it is.
         rule: k, the threshold, and the smallest population.
     """
 
-    def __init__(self, validity: Validity) -> None:
-        detector, self.space = validity.detector, validity.record.space
-        assert isinstance(detector, LOF)  # noqa: S101 (see applies)
-        k = detector.k
-        smallest = max(k + 1, detector.min_population)
-        self.rule = (k, float(detector.threshold), smallest)
+    def __init__(self, validity: Validity, rule: FactorRule) -> None:
+        self.space = validity.record.space
+        self.rule = tuple(rule)  # the kernels are compiled for plain tuples
         # On each side one row more than LOF looks at, or enough to see whether one can be spared.
-        wanted = max(2 * k + 1, smallest)
-        self.view = validity.table.view.nearest(validity.record.value, wanted + 1)
+        wanted = max(2 * rule.k + 1, rule.smallest)
+        self.cells = validity.table.cells.in_memory().nearest(validity.record.value, wanted + 1)
         free = len(self.space.free)
         self.split = _SPLIT if free > 2 * _SPLIT else 0
         self.start = (self._sides(validity.record.value, wanted), free, self.split)
@@ -124,29 +117,29 @@ class Windows:
     def _sides(self, v: float, wanted: int) -> Sides:
         from pcor._kernels.lof_walk import Sides
 
-        view = self.view
-        order = np.lexsort((view.pair_cells, view.values))
-        values, cells = view.values[order], view.pair_cells[order]
+        near_v = self.cells
+        order = np.lexsort((near_v.pair_cells, near_v.values))
+        values, cells = near_v.values[order], near_v.pair_cells[order]
         new = np.concatenate([[True], (values[1:] != values[:-1]) | (cells[1:] != cells[:-1])])
         self.first_pairs = order[new]
         numbers = np.cumsum(new) - 1
-        needs = self.space.indices_of(view.needs)[order]
-        counts = view.counts[order].astype(np.int64)
-        at = view.place(v)
+        required = self.space.indices_of(near_v.required)[order]
+        counts = near_v.counts[order].astype(np.int64)
+        at = near_v.place(v)
         # V stands for itself in the middle: one row less of its own cell and metric.
-        counts[at + int(np.argmax((needs[at:] == 0) & (values[at:] == v)))] -= 1
+        counts[at + int(np.argmax((required[at:] == 0) & (values[at:] == v)))] -= 1
         rows = np.repeat(np.arange(len(order)), np.minimum(counts, wanted))
         below, above = rows[rows < at][::-1], rows[rows >= at]
-        near = np.concatenate([needs[below[: 2 * wanted]], needs[above[: 2 * wanted]]])
+        near = np.concatenate([required[below[: 2 * wanted]], required[above[: 2 * wanted]]])
         self.order = _commonest_first(near, len(self.space.free))
-        needs = _renumbered(needs, self.order)
+        required = _renumbered(required, self.order)
         return Sides(
             v,
-            *(values[below], needs[below], numbers[below]),
-            *(values[above], needs[above], numbers[above]),
+            *(values[below], required[below], numbers[below]),
+            *(values[above], required[above], numbers[above]),
         )
 
-    def walk(self, flips: Callable[[int], Flips], progress: Progress | None) -> Found:
+    def walk(self, flips: Callable[[int], Flips], progress: Progress | None) -> WalkResult:
         """Run all parts of the walk and put together what they find."""
         parts = 1 << self.split
         found: list[Flips | None] = [None] * parts
@@ -161,14 +154,14 @@ class Windows:
                 progress(first + step, parts)
         return self._joined([part for part in found if part is not None])
 
-    def _joined(self, parts: list[Flips]) -> Found:
+    def _joined(self, parts: list[Flips]) -> WalkResult:
         offsets = np.cumsum([0] + [len(bases) for bases, *_ in parts])[:-1]
         back = np.argsort(self.order)
         leaves = Cubes(
             _renumbered(np.concatenate([part[0] for part in parts]), back),
             _renumbered(np.concatenate([part[1] for part in parts]), back),
         )
-        return Found(
+        return WalkResult(
             leaves,
             np.concatenate([part[2] for part in parts]),
             np.concatenate([part[3] + first for part, first in zip(parts, offsets, strict=True)]),
@@ -176,12 +169,12 @@ class Windows:
         )
 
 
-def _commonest_first(needs: Indices, free: int) -> NDArray[np.int64]:
+def _commonest_first(required: Indices, free: int) -> NDArray[np.int64]:
     """Return the free values, those first that most of the rows near V need.
 
     Leaves come early then: what is decided last is seldom seen in a window.
     """
-    bits = needs[:, np.newaxis] >> np.arange(free, dtype=np.uint64) & np.uint64(1)
+    bits = required[:, np.newaxis] >> np.arange(free, dtype=np.uint64) & np.uint64(1)
     return np.argsort(-bits.sum(axis=0).astype(np.int64), kind="stable")
 
 
@@ -193,7 +186,7 @@ def _renumbered(sets: Indices, order: NDArray[np.int64]) -> Indices:
     return renumbered
 
 
-def _by_number(found: Found) -> Iterator[Change]:
+def _by_number(found: WalkResult) -> Iterator[Change]:
     """Yield the changes of each number, rising."""
     order = np.argsort(found.number, kind="stable")
     numbers, counts = np.unique(found.number, return_counts=True)

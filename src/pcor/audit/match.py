@@ -30,9 +30,9 @@ from pcor.detectors import Detector, get_detector
 from pcor.errors import ParameterError, UnknownName, check_whole, plain
 from pcor.public.accounting import exact
 from pcor.public.guarantee import Promise
-from pcor.rows.cells import View
 from pcor.rows.table import Table
-from pcor.search.coe import ENUMERATION_LIMIT, Progress, check_size
+from pcor.search.blocks import ENUMERATION_LIMIT
+from pcor.search.coe import Progress, check_size
 from pcor.search.validity import Validity
 
 CHANGES = (1, 5, 10, 25)
@@ -173,13 +173,13 @@ class _Rows:
     """The rows of a table that can be drawn, by number. Private."""
 
     def __init__(self, table: Table, own: Row) -> None:
-        view: View = table.view
-        self._schema, self._values = table.schema, view.values
+        cells = table.cells.in_memory()
+        self._schema, self._values = table.schema, cells.values
         self._places = cell_codes(table)
-        self._cells = view.pair_cells
-        counts = view.counts.astype(np.int64)
+        self._cells = cells.pair_cells
+        counts = cells.counts.astype(np.int64)
         self._ends = np.cumsum(counts)  # every row, to take a metric from
-        mine = view.alike(table.words([own.mask(table.schema)])[0], own.value)
+        mine = cells.alike(table.words([own.mask(table.schema)])[0], own.value)
         counts[mine[0]] -= 1  # the record itself stays
         self._ends_of_others = np.cumsum(counts)
         self.others = int(self._ends_of_others[-1])
@@ -217,8 +217,8 @@ def _after(before: Verdicts, validity: Validity, changed: Sequence[Row]) -> Verd
 
     space, table = validity.record.space, validity.table
     words = table.words([row.mask(table.schema) for row in changed])
-    needs = space.indices_of(words).astype(np.int64)
-    touched = all_totals(needs, np.ones(len(needs), dtype=np.int64), len(space.free)) > 0
+    required = space.indices_of(words).astype(np.int64)
+    touched = all_totals(required, np.ones(len(required), dtype=np.int64), len(space.free)) > 0
     if 3 * np.count_nonzero(touched) > len(touched):
         return verdicts(validity)
     after = before.copy()

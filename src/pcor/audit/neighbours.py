@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.audit import lof_windows
-from pcor.audit.changed import Row, cell_codes, changed_view, verdicts
+from pcor.audit.changed import Row, cell_codes, changed_cells, verdicts
 from pcor.audit.cubes import Cubes, Indices
 from pcor.errors import ParameterError, TooLarge, counted, others_code
-from pcor.rows.cells import View
+from pcor.rows.cell_table import CellTable
 from pcor.rows.encoding import LARGEST_METRIC
 from pcor.rows.table import Record
 from pcor.search.coe import Progress, patience
@@ -93,12 +93,13 @@ def removals(
         progress: called with (parts done, parts in all) now and then.
     """
     wanted = None if rows is None else _named(validity, rows)
-    if lof_windows.applies(validity):
+    rule = lof_windows.walkable_rule(validity)
+    if rule is not None:
         _check_verdicts(validity, "removed", [], limit)
         places = _cell_places(validity)
         return [
             _neighbour(validity, "removed", Row(places[cell], value), change.lost, change.gained)
-            for cell, value, change in lof_windows.removal_changes(validity, progress)
+            for cell, value, change in lof_windows.removal_changes(validity, rule, progress)
             if wanted is None or (places[cell], value) in wanted
         ]
     found = [row for row in _removable(validity) if wanted is None or row in wanted]
@@ -126,15 +127,16 @@ def insertions(
     metrics = checked_metrics(values, "values")
     domains = [range(len(attribute.values)) for attribute in validity.table.schema.attributes]
     cells = list(product(*domains))
-    if not lof_windows.applies(validity):
+    rule = lof_windows.walkable_rule(validity)
+    if rule is None:
         found = [Row(places, metric) for metric in metrics for places in cells]
         return _judged_again(validity, "added", found, limit, progress)
     _check_verdicts(validity, "added", [0] * len(metrics), limit)
     changed = []
-    for number, lost, gained in lof_windows.insertion_changes(validity, metrics, progress):
+    for number, lost, gained in lof_windows.insertion_changes(validity, rule, metrics, progress):
         for row in (Row(places, metrics[number]) for places in cells):
-            need = _need(validity, row)
-            sets = lost.with_bits(need), gained.with_bits(need)
+            required = _required(validity, row)
+            sets = lost.with_bits(required), gained.with_bits(required)
             if any(len(cubes.bases) for cubes in sets):
                 changed.append(_neighbour(validity, "added", row, *sets))
     return changed
@@ -173,15 +175,15 @@ def _named(validity: Validity, rows: Iterable[int | str]) -> set[Row]:
 
 
 def _removable(validity: Validity) -> list[Row]:
-    """List what can be removed, by rising metric: not V itself, and nothing out of reach.
+    """List what can be removed, by rising metric: not V itself, and nothing out of the window.
 
     Where a rule looks at the nearest rows only, a row with that many nearer ones in its own cell
     is seen in no context.
     """
-    view = _in_reach(validity)
+    cells = _in_window(validity)
     places = _cell_places(validity)
-    order = np.lexsort((view.pair_cells, view.values))
-    pairs = zip(view.pair_cells[order].tolist(), view.values[order].tolist(), strict=True)
+    order = np.lexsort((cells.pair_cells, cells.values))
+    pairs = zip(cells.pair_cells[order].tolist(), cells.values[order].tolist(), strict=True)
     listed = list(dict.fromkeys(Row(places[cell], value) for cell, value in pairs))
     own = _row_of(validity, validity.record)
     return [row for row in listed if row != own or _alike(validity, row)]
@@ -194,9 +196,10 @@ def _row_of(validity: Validity, record: Record) -> Row:
 def _alike(validity: Validity, row: Row) -> int:
     """Return how many rows other than V are like this one."""
     table = validity.table
-    pairs = table.view.alike(table.words([row.mask(table.schema)])[0], row.value)
+    cells = table.cells.in_memory()
+    pairs = cells.alike(table.words([row.mask(table.schema)])[0], row.value)
     own = row == _row_of(validity, validity.record)
-    return int(table.view.counts[pairs].sum()) - own
+    return int(cells.counts[pairs].sum()) - own
 
 
 # -- any detector ---------------------------------------------------------------------------------
@@ -206,14 +209,14 @@ def _judged_again(
     validity: Validity, kind: str, found: list[Row], limit: int | None, progress: Progress | None
 ) -> list[Neighbour]:
     """Try each row, and judge the contexts that cover it again."""
-    needs = [_need(validity, row) for row in found]
-    _check_verdicts(validity, kind, needs, limit)
+    required = [_required(validity, row) for row in found]
+    _check_verdicts(validity, kind, required, limit)
     before = verdicts(validity)
-    view = _in_reach(validity, spare=1)
+    cells = _in_window(validity, spare=1)
     changed = []
-    for done, (row, need) in enumerate(zip(found, needs, strict=True)):
-        indices = Cubes.covering(need, len(before)).indices()
-        now = _verdicts(validity, changed_view(view, validity.table.schema, kind, row), indices)
+    for done, (row, bits) in enumerate(zip(found, required, strict=True)):
+        indices = Cubes.covering(bits, len(before)).indices()
+        now = _verdicts(validity, changed_cells(cells, validity.table.schema, kind, row), indices)
         was = before[indices]
         lost, gained = indices[was & ~now], indices[now & ~was]
         if len(lost) or len(gained):
@@ -223,18 +226,18 @@ def _judged_again(
     return changed
 
 
-def _need(validity: Validity, row: Row) -> int:
+def _required(validity: Validity, row: Row) -> int:
     """Return which free values a context needs to cover a row, as the bits of an index."""
     mask, free = row.mask(validity.table.schema), validity.record.space.free
     return sum(1 << place for place, position in enumerate(free) if mask >> position & 1)
 
 
-def _check_verdicts(validity: Validity, kind: str, needs: list[int], limit: int | None) -> None:
+def _check_verdicts(validity: Validity, kind: str, required: list[int], limit: int | None) -> None:
     """Refuse more verdicts than the limit; how many rows there are is not said, being private."""
     if limit is None:
         limit = VERDICT_LIMIT if validity.detector.has_kernel else SLOW_VERDICT_LIMIT
     size = validity.record.space.size
-    if size + sum(size >> need.bit_count() for need in needs) > limit:
+    if size + sum(size >> bits.bit_count() for bits in required) > limit:
         python, cli = patience(size, "raise limit="), patience(size, "raise --limit")
         if size <= limit:  # otherwise it does not help to try fewer rows
             removed = kind == "removed"
@@ -251,23 +254,23 @@ def _check_verdicts(validity: Validity, kind: str, needs: list[int], limit: int 
         )
 
 
-def _in_reach(validity: Validity, spare: int = 0) -> View:
+def _in_window(validity: Validity, spare: int = 0) -> CellTable:
     """Return the part of the table that the detector can see, and some rows more on each side.
 
     All of it, where the detector has to count more rows than it looks at.
     """
-    whole, detector = validity.table.view, validity.detector
-    if detector.reach is None or detector.min_population > detector.reach:
+    whole, rows = validity.table.cells.in_memory(), validity.detector.window_rows
+    if rows is None or validity.detector.min_population > rows:
         return whole
-    return whole.nearest(validity.record.value, detector.reach + spare)
+    return whole.nearest(validity.record.value, rows + spare)
 
 
-def _verdicts(validity: Validity, view: View, indices: Indices) -> NDArray[np.bool_]:
+def _verdicts(validity: Validity, cells: CellTable, indices: Indices) -> NDArray[np.bool_]:
     """Ask the detector about contexts of a changed table."""
     detector, value = validity.detector, validity.record.value
     words = validity.record.space.words_of(indices)
     with others_code(f"the detector {detector.name!r}"):
         moments = None
         if detector.wants_moments:
-            moments = view.several_totals(words, detector.cell_moments(view, value))
-        return detector.batch(view, value, words, moments)
+            moments = cells.several_totals(words, detector.cell_moments(cells, value))
+        return detector.batch(cells, value, words, moments)

@@ -28,9 +28,9 @@ from pcor.releasing.plan import Plan
 from pcor.releasing.run import best_first, explore
 from pcor.releasing.settings import Settings
 from pcor.rows.table import Table
-from pcor.search import Direct
 from pcor.search.best_first import BestFirst, Met
-from pcor.search.coe import ENUMERATION_LIMIT, outliers
+from pcor.search.blocks import ENUMERATION_LIMIT
+from pcor.search.coe import outliers
 from pcor.search.direct import COUNTABLE, advice
 from pcor.search.margin import MarginOrder
 from pcor.search.validity import Validity
@@ -232,7 +232,7 @@ def _candidates(
     settled: Plan, validity: Validity, valid: Candidates, chooser: Chooser, eta: float
 ) -> Candidates:
     """Run a search. Nothing found is no candidates."""
-    if isinstance(settled.search, Direct):
+    if settled.search.draws_directly:
         order = best_first(settled, validity)
         return _by_margin(order, validity, eta) if isinstance(order, MarginOrder) else valid
     try:
@@ -245,7 +245,7 @@ def _candidates(
 
 def _best(validity: Validity, eta: float) -> Candidates:
     """Return the valid contexts, largest first, until the others can hardly be drawn."""
-    order = BestFirst(validity, validity.table.view.cell_counts)
+    order = BestFirst(validity, validity.table.cells.cell_counts)
     _meet(order, eta)
     scores = _scores(order)
     if not len(scores):

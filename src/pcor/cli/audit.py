@@ -29,7 +29,7 @@ from pcor.cli.setting_flags import NO_SETTINGS, GivenSettings, with_settings
 from pcor.errors import ParameterError, check_whole, plain
 from pcor.public.guarantee import Promise
 from pcor.public.schema import Schema
-from pcor.search.coe import ENUMERATION_LIMIT
+from pcor.search.blocks import ENUMERATION_LIMIT
 from pcor.support.files import check_target
 
 ENDINGS = (".png", ".svg", ".html")

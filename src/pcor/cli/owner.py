@@ -22,8 +22,8 @@ from pcor.public import wording
 from pcor.public.context import Context
 from pcor.public.schema import Schema
 from pcor.releasing.estimate import MOST_ROWS, estimate
+from pcor.search.blocks import ENUMERATION_LIMIT
 from pcor.search.coe import (
-    ENUMERATION_LIMIT,
     MatchingContexts,
     check_size,
     joined,
@@ -157,7 +157,7 @@ def outliers(
 def _tell_time(table: pcor.Table, detector: str, limit: int) -> None:
     """Say beforehand how long a detector without a kernel may take; with one it is seconds."""
     check_size(1 << table.schema.free, limit)
-    rows = min(int(table.view.cell_counts.sum()), MOST_ROWS)
+    rows = min(int(table.cells.cell_counts.sum()), MOST_ROWS)
     if expected := estimate(get_detector(detector), table.schema, rows):
         tell(f"expect {expected}")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pcor.errors import counted
 from pcor.public.guarantee import PureDP
 from pcor.public.schema import Schema
-from pcor.search.coe import ENUMERATION_LIMIT, PATIENCE
+from pcor.search.blocks import ENUMERATION_LIMIT
+from pcor.search.coe import PATIENCE
 from pcor.search.direct import COUNTABLE
 
 

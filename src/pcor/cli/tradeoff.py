@@ -27,12 +27,12 @@ from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell
 from pcor.cli.setting_flags import DetectorName
 from pcor.demo import salary_table
-from pcor.detectors import CountDetector, get_detector
+from pcor.detectors import get_detector
 from pcor.errors import NoValidContext, ParameterError
 from pcor.public.accounting import exact
 from pcor.public.guarantee import PureDP
 from pcor.public.schema import Schema
-from pcor.search.coe import ENUMERATION_LIMIT
+from pcor.search.blocks import ENUMERATION_LIMIT
 from pcor.support.files import check_target, write_text
 
 ENDINGS = (".png", ".svg", ".html", ".json")
@@ -94,7 +94,7 @@ def tradeoff(
         raise ParameterError("--outliers must be at least 1")
     rule = get_detector(detector)
     points = _points(table, rule, LINES, costs, count, seed, limit)
-    counting = rule if isinstance(rule, CountDetector) else pcor.Tail()
+    counting = pcor.Tail() if rule.count_rule is None else rule.count_rule
     left_out = f"note: guarantee {PureDP.name} is left out"
     if table.schema.names_records:
         try:

@@ -10,14 +10,20 @@ deterministic outlier detection algorithms").
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pcor.errors import ParameterError, check_whole
-from pcor.rows.cells import View, Words
-from pcor.rows.remote import Need
+from pcor.public.context import Words
+from pcor.public.window import Window
+
+if TYPE_CHECKING:
+    from pcor.detectors.all_records import Judge, SortedRows
+    from pcor.detectors.counting import CountDetector
+    from pcor.rows.cell_table import CellTable
+    from pcor.rows.cells import Cells
 
 # More rows than this are beyond what whole numbers of 64 bits are multiplied with here.
 LARGEST_POPULATION = 1 << 31
@@ -26,6 +32,20 @@ Values = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Verdicts = NDArray[np.bool_]
 Moments = NDArray[np.float64]
+
+
+class FactorRule(NamedTuple):
+    """A local outlier factor by exactly k neighbours, lower values first at a tie.
+
+    Attributes:
+        k: the number of neighbours.
+        threshold: what the factor must exceed.
+        smallest: in a smaller population nothing is an outlier.
+    """
+
+    k: int
+    threshold: float
+    smallest: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,18 +64,29 @@ class Detector:
     has_kernel: ClassVar[bool] = False
     wants_moments: ClassVar[bool] = False
     wants_tails: ClassVar[bool] = False  # whether its moments are also those above a value
+    documents_its_rule: ClassVar[bool] = True  # whether its docstring begins with the rule
     min_population: int = 21
 
     def __post_init__(self) -> None:
         check_whole("min_population", self.min_population, LARGEST_POPULATION)
 
     @property
-    def reach(self) -> int | None:
+    def count_rule(self) -> CountDetector | None:
+        """The rule as one that counts rows in a region; ``None`` for one that does not."""
+        return None
+
+    @property
+    def factor_rule(self) -> FactorRule | None:
+        """The rule as a local outlier factor; ``None`` for any other."""
+        return None
+
+    @property
+    def window_rows(self) -> int | None:
         """How many rows on each side of a value its verdict looks at; ``None`` for all of them."""
         return None
 
-    def need(self, value: float, low: float, high: float) -> Need:
-        """Say which pairs of rows that lie elsewhere are needed to judge a value.
+    def window_on(self, value: float, low: float, high: float) -> Window:
+        """Return which pairs of rows that lie elsewhere are needed to judge a value.
 
         Args:
             value: the metric to judge, in any context.
@@ -63,7 +94,16 @@ class Detector:
             high: the largest.
         """
         del value, low, high  # of use to rules that look at a range
-        return Need(reach=self.reach)
+        return Window(rows=self.window_rows)
+
+    def region_ends(self, value: float) -> tuple[float, float] | None:
+        """Return the least and the largest metric of the rows that it counts to judge a value.
+
+        Rows that lie elsewhere are then counted there. ``None`` if it counts none, or not those of
+        a range.
+        """
+        del value
+        return None
 
     def verdicts(self, values: Values, counts: Counts) -> Verdicts:
         """Return, for each distinct value, whether it is an outlier among all.
@@ -86,7 +126,7 @@ class Detector:
         return self.verdict(values, counts, place)
 
     def batch(
-        self, view: View, value: float, masks: Words, moments: Moments | None = None
+        self, cells: CellTable, value: float, masks: Words, moments: Moments | None = None
     ) -> Verdicts:
         """Return the verdict on ``value`` in each of many contexts that cover the record.
 
@@ -97,16 +137,16 @@ class Detector:
         """
         del moments  # of use to kernels only
         return np.array(
-            [self.is_outlier(*view.distribution(mask), value) for mask in masks], dtype=bool
+            [self.is_outlier(*cells.distribution(mask), value) for mask in masks], dtype=bool
         )
 
-    def cell_moments(self, view: View, value: float) -> Moments:
-        """Return what ``batch`` wants summed over cells: shape (kinds, cells of the view).
+    def cell_moments(self, cells: Cells, value: float) -> Moments:
+        """Return what ``batch`` wants summed over cells: shape (kinds, cells).
 
         Row 0 is the rows of each cell; a detector that ``wants_moments`` adds rows of its own.
         """
         del value  # the rows of a cell are the same for everybody
-        return view.cell_counts[np.newaxis].astype(np.float64)
+        return cells.cell_counts[np.newaxis].astype(np.float64)
 
     def lost_digits(self, moments: Moments, whole: Moments) -> Verdicts:
         """Tell which contexts' moments must be summed anew.
@@ -116,6 +156,15 @@ class Detector:
         """
         del whole
         return np.zeros(moments.shape[1], dtype=bool)
+
+    def all_records(self, rows: SortedRows) -> Judge | None:
+        """Return a kernel that judges all records of many contexts; ``None`` where there is none.
+
+        Its outliers must be those of ``verdicts``. A class derived from one of ours may have
+        another rule, so ours give theirs to no other class than their own.
+        """
+        del rows
+        return None
 
     def flags(self, population: ArrayLike) -> Verdicts:
         """Return, for each number of a population in any order, whether it is an outlier.

@@ -18,15 +18,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
 from pcor.errors import ParameterError, UnknownName
-from pcor.rows.cells import View, Words
-from pcor.rows.remote import Need
+from pcor.public.context import Words
+from pcor.public.window import Window
+
+if TYPE_CHECKING:
+    from pcor.rows.cell_table import CellTable
+    from pcor.rows.cells import Cells
 
 TAILS = ("upper", "lower")
 
@@ -60,6 +64,11 @@ class CountDetector(Detector):
                 "share must have at most 6 digits after the point, to be compared exactly"
             )
 
+    @property
+    def count_rule(self) -> CountDetector:
+        """The rule itself."""
+        return self
+
     @cached_property
     def share_exact(self) -> Fraction:
         """The share as it was written: 0.05 is one twentieth."""
@@ -73,44 +82,37 @@ class CountDetector(Detector):
         """Return how many rows lie in the region of each distinct value; ``values`` rise."""
         raise NotImplementedError(f"{type(self).__name__} must define region_totals()")
 
-    def region_counts(self, view: View, value: float) -> Counts:
-        """Return how many rows of each cell of the view lie in the region of ``value``."""
+    def region_counts(self, cells: Cells, value: float) -> Counts:
+        """Return how many rows of each cell lie in the region of ``value``."""
         ends = self.region_ends(value)
         if ends is not None:
-            return view.rows_between(*ends)
-        inside = self.in_region(view.values, value)
-        return view.by_cell(inside, view.counts[inside]).astype(np.int64)
+            return cells.rows_between(*ends)
+        pairs = cells.in_memory()
+        inside = self.in_region(pairs.values, value)
+        return pairs.by_cell(inside, pairs.counts[inside]).astype(np.int64)
 
-    def region_ends(self, value: float) -> tuple[float, float] | None:
-        """Return the least and the largest number of the region, ``None`` if it is no range.
-
-        Rows that lie elsewhere are then counted there; without it, all their values are needed.
-        """
-        del value
-        return None
-
-    def need(self, value: float, low: float, high: float) -> Need:
-        """Say that no pairs are needed where the region is a range: its rows are counted."""
+    def window_on(self, value: float, low: float, high: float) -> Window:
+        """No pairs where the region is a range: its rows are counted. Otherwise all of them."""
         ranged = self.region_ends(value) is not None
-        return Need.nothing() if ranged else super().need(value, low, high)
+        return Window.nothing() if ranged else super().window_on(value, low, high)
 
     def verdicts(self, values: Values, counts: Counts) -> Verdicts:
         """Compare every region with the share."""
         return self._few(counts.sum(), self.region_totals(values, counts))
 
     def batch(
-        self, view: View, value: float, masks: Words, moments: Moments | None = None
+        self, cells: CellTable, value: float, masks: Words, moments: Moments | None = None
     ) -> Verdicts:
         """Answer for many contexts from sums over their cells."""
         if moments is None:
-            moments = view.several_totals(masks, self.cell_moments(view, value))
+            moments = cells.several_totals(masks, self.cell_moments(cells, value))
         rows, inside = moments.astype(np.int64)
         verdicts: Verdicts = (rows >= self.min_population) & self._few(rows, inside)
         return verdicts
 
-    def cell_moments(self, view: View, value: float) -> Moments:
+    def cell_moments(self, cells: Cells, value: float) -> Moments:
         """Return the rows of each cell, and how many of them lie in the region."""
-        return np.array([view.cell_counts, self.region_counts(view, value)], dtype=np.float64)
+        return np.array([cells.cell_counts, self.region_counts(cells, value)], dtype=np.float64)
 
     def _few(self, rows: Counts | np.int64, inside: Counts | np.int64) -> Verdicts:
         share = self.share_exact

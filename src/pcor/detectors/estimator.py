@@ -11,15 +11,18 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
 from pcor.errors import ParameterError, others_code
-from pcor.rows.cells import View, Words
+from pcor.public.context import Words
 from pcor.support.threads import one_by_one
+
+if TYPE_CHECKING:
+    from pcor.rows.cell_table import CellTable
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class Estimator(Detector):
     """
 
     name: ClassVar[str] = "estimator"
+    documents_its_rule: ClassVar[bool] = False  # that is inside it
     rule: Any
     threshold: float | None = None
     threads: bool | None = field(default=None, kw_only=True)
@@ -99,15 +103,15 @@ class Estimator(Detector):
             return flagged
 
     def batch(
-        self, view: View, value: float, masks: Words, moments: Moments | None = None
+        self, cells: CellTable, value: float, masks: Words, moments: Moments | None = None
     ) -> Verdicts:
         """Judge the contexts on all cores where the rule may run in several threads at once."""
         if not self._may_share_cores:
-            return super().batch(view, value, masks, moments)
+            return super().batch(cells, value, masks, moments)
         out = np.zeros(len(masks), dtype=bool)
 
         def judge(place: int) -> None:
-            out[place] = self.is_outlier(*view.distribution(masks[place]), value)
+            out[place] = self.is_outlier(*cells.distribution(masks[place]), value)
 
         with others_code(self._label):
             one_by_one(len(masks), _with_settings_of_here(judge))

@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pcor.detectors.all_records import ContextOutliers, Judge, SortedRows, by_rule
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
 from pcor.errors import ParameterError, UnknownName
-from pcor.rows.cells import View, Words
-from pcor.rows.remote import Need
+from pcor.public.context import Words
+from pcor.public.window import Window
 from pcor.support.threads import in_slices
+
+if TYPE_CHECKING:
+    from pcor.rows.cell_table import CellTable
+    from pcor.rows.cells import Cells
 
 TAILS = ("both", "upper", "lower")
 
@@ -76,16 +81,16 @@ class Grubbs(Detector):
         return flagged
 
     def batch(
-        self, view: View, value: float, masks: Words, moments: Moments | None = None
+        self, cells: CellTable, value: float, masks: Words, moments: Moments | None = None
     ) -> Verdicts:
         """Answer for many contexts with the compiled kernel; where it is unsure, by the rule."""
         from pcor._kernels.grubbs import UNSURE, YES, grubbs_verdicts
 
         if moments is None:
-            moments = view.several_totals(masks, view.moments)
+            moments = cells.several_totals(masks, cells.moments)
         critical = critical_values(int(moments[0].max(initial=0)), self.alpha, self.tail)
-        rule = (TAILS.index(self.tail), value - view.centre, self.min_population)
-        pairs = (view.needs, view.centred, view.counts)
+        rule = (TAILS.index(self.tail), value - cells.centre, self.min_population)
+        pairs = (cells.required, cells.centred, cells.counts)
         out = np.empty(len(masks), dtype=np.int8)
         in_slices(
             len(masks),
@@ -93,27 +98,49 @@ class Grubbs(Detector):
         )
         verdicts: Verdicts = out == YES
         for place in np.flatnonzero(out == UNSURE):
-            verdicts[place] = self.is_outlier(*view.distribution(masks[place]), value)
+            verdicts[place] = self.is_outlier(*cells.distribution(masks[place]), value)
         return verdicts
 
-    def cell_moments(self, view: View, value: float) -> Moments:
+    def cell_moments(self, cells: Cells, value: float) -> Moments:
         """Return count, sum and squares of each cell, the same above the value, and its equals.
 
-        Sums are about the view's centre.
+        Sums are about the centre of the cells.
         """
-        return np.concatenate([view.moments, view.above(value)])
+        return np.concatenate([cells.moments, cells.above(value)])
 
-    def need(self, value: float, low: float, high: float) -> Need:
+    def window_on(self, value: float, low: float, high: float) -> Window:
         """The kernel removes extremes down to the value; with both tails, from both ends.
 
         A little beyond it: less the centre, values very close to one another may become equal.
         """
         if self.tail == "both":
-            return Need()
+            return Window()
         room = 1e-12 * max(abs(low), abs(high), abs(value))
         if self.tail == "upper":
-            return Need(low=value - room, ends=True)
-        return Need(high=value + room, ends=True)
+            return Window(low=value - room, ends=True)
+        return Window(high=value + room, ends=True)
+
+    def all_records(self, rows: SortedRows) -> Judge | None:
+        """Return the compiled kernel; where it is unsure of a context, the rule is asked."""
+        if type(self) is not Grubbs:
+            return None
+        from pcor._kernels.grubbs_all import grubbs_in_contexts
+
+        rule = (TAILS.index(self.tail), rows.centre, self.min_population)
+        critical = critical_values(len(rows), self.alpha, self.tail)
+        columns = (rows.codes, rows.tops, rows.values, critical)
+
+        def judge(first: int, count: int) -> ContextOutliers:
+            populations, ends = np.empty((2, count), dtype=np.int64)
+            places, unsure = grubbs_in_contexts(first, *columns, rule, populations, ends)
+            judged, parts, done = ContextOutliers(populations, ends, places), [], 0
+            for number in np.flatnonzero(unsure).tolist():
+                parts.append(judged.part(done, number))
+                parts.append(by_rule(self, rows, first + number, 1))
+                done = number + 1
+            return ContextOutliers.joined([*parts, judged.part(done, count)])
+
+        return judge
 
     def lost_digits(self, moments: Moments, whole: Moments) -> Verdicts:
         """Tell where more than half was subtracted, of the rows or of the squares."""

@@ -12,16 +12,20 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pcor.detectors.all_records import ContextOutliers, Judge, SortedRows
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
 from pcor.errors import ParameterError
-from pcor.rows.cells import View, Words
-from pcor.rows.remote import Need
+from pcor.public.context import Words
+from pcor.public.window import Window
 from pcor.support.threads import in_slices
+
+if TYPE_CHECKING:
+    from pcor.rows.cell_table import CellTable
 
 
 @dataclass(frozen=True)
@@ -75,23 +79,23 @@ class Histogram(Detector):
             flagged[-1] = False
         return flagged
 
-    def need(self, value: float, low: float, high: float) -> Need:
+    def window_on(self, value: float, low: float, high: float) -> Window:
         """The value's bin, as wide as it can be: that of the fewest rows with a rare bin at all."""
         least = max(self.min_population, math.ceil(1 / self._share))
         width = 1.000001 * (high - low) / math.isqrt(least)
-        return Need(low=value - width, high=value + width, ends=True)
+        return Window(low=value - width, high=value + width, ends=True)
 
     def batch(
-        self, view: View, value: float, masks: Words, moments: Moments | None = None
+        self, cells: CellTable, value: float, masks: Words, moments: Moments | None = None
     ) -> Verdicts:
         """Answer for many contexts with the compiled kernel."""
         from pcor._kernels.histogram import histogram_verdicts
 
-        populations = view.populations(masks) if moments is None else moments[0].astype(np.int64)
+        populations = cells.populations(masks) if moments is None else moments[0].astype(np.int64)
         rule = (self.include_maximum, self.min_population)
         most = self._most(populations)
-        pairs = (view.needs, view.values, view.counts)
-        place = view.place(value)
+        pairs = (cells.required, cells.values, cells.counts)
+        place = cells.place(value)
         out = np.empty(len(masks), dtype=bool)
         in_slices(
             len(masks),
@@ -100,6 +104,23 @@ class Histogram(Detector):
             ),
         )
         return out
+
+    def all_records(self, rows: SortedRows) -> Judge | None:
+        """Return the compiled kernel."""
+        if type(self) is not Histogram:
+            return None
+        from pcor._kernels.histogram_all import histogram_in_contexts
+
+        rule = (self.include_maximum, self.min_population)
+        most = self._most(np.arange(len(rows) + 1))
+        columns = (rows.codes, rows.tops, rows.values, most)
+
+        def judge(first: int, count: int) -> ContextOutliers:
+            populations, ends = np.empty((2, count), dtype=np.int64)
+            places = histogram_in_contexts(first, *columns, rule, populations, ends)
+            return ContextOutliers(populations, ends, places)
+
+        return judge
 
 
 def bin_numbers(values: Values, bins: int) -> NDArray[np.int64]:

@@ -10,15 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts, check_positive
+from pcor.detectors.all_records import ContextOutliers, Judge, SortedRows
+from pcor.detectors.base import (
+    Counts,
+    Detector,
+    FactorRule,
+    Moments,
+    Values,
+    Verdicts,
+    check_positive,
+)
 from pcor.errors import UnknownName, check_whole
-from pcor.rows.cells import View, Words
+from pcor.public.context import Words
 from pcor.support.threads import in_slices
+
+if TYPE_CHECKING:
+    from pcor.rows.cell_table import CellTable
 
 TIES = ("lower", "all")
 _PILE = 1e-10
@@ -56,7 +68,14 @@ class LOF(Detector):
             raise UnknownName("tie rule", self.ties, TIES)
 
     @property
-    def reach(self) -> int | None:
+    def factor_rule(self) -> FactorRule | None:
+        """The rule, where it takes exactly k neighbours; a derived class may have another."""
+        if type(self) is not LOF or self.ties != "lower":
+            return None
+        return FactorRule(self.k, float(self.threshold), max(self.k + 1, self.min_population))
+
+    @property
+    def window_rows(self) -> int | None:
         """The kernel looks at 2k rows on each side; counting the population needs the rest."""
         return 2 * self.k + 1 if self.ties == "lower" else None
 
@@ -72,17 +91,17 @@ class LOF(Detector):
 
         With all ties counted a neighbourhood can be larger, but never k distinct values wide.
         """
-        reach = 3 * self.k if self.ties == "all" else 2 * self.k
-        start = max(0, place - reach)
-        window = slice(start, place + reach + 1)
+        width = 3 * self.k if self.ties == "all" else 2 * self.k
+        start = max(0, place - width)
+        window = slice(start, place + width + 1)
         return bool(self.verdicts(values[window], counts[window])[place - start])
 
     def batch(
-        self, view: View, value: float, masks: Words, moments: Moments | None = None
+        self, cells: CellTable, value: float, masks: Words, moments: Moments | None = None
     ) -> Verdicts:
         """Answer for many contexts with the compiled kernel; all ties have none."""
         if self.ties == "all":
-            return super().batch(view, value, masks, moments)
+            return super().batch(cells, value, masks, moments)
         from pcor._kernels.lof import lof_verdicts
 
         out = np.empty(len(masks), dtype=bool)
@@ -92,11 +111,28 @@ class LOF(Detector):
             float(self.threshold),
             max(self.k, min(self.min_population - 1, 2 * self.k)) + 1,
         )
-        columns = (view.needs, view.values, view.counts, view.place(value), rule)
+        columns = (cells.required, cells.values, cells.counts, cells.place(value), rule)
         in_slices(len(masks), lambda s: lof_verdicts(masks[s], *columns, out[s]))
         if self.min_population > 2 * self.k + 1:
-            out &= view.populations(masks) >= self.min_population
+            out &= cells.populations(masks) >= self.min_population
         return out
+
+    def all_records(self, rows: SortedRows) -> Judge | None:
+        """Return the compiled kernel; all ties have none."""
+        if self.factor_rule is None:
+            return None
+        from pcor._kernels.lof_all import lof_in_contexts
+
+        # With no more rows than k nobody is judged, however large k is.
+        rule = (min(self.k, len(rows)), float(self.threshold), self.min_population)
+        columns = (rows.codes, rows.tops, rows.values)
+
+        def judge(first: int, count: int) -> ContextOutliers:
+            populations, ends = np.empty((2, count), dtype=np.int64)
+            places = lof_in_contexts(first, *columns, rule, populations, ends)
+            return ContextOutliers(populations, ends, places)
+
+        return judge
 
     def factors(self, values: Values, counts: Counts) -> NDArray[np.float64]:
         """Return the local outlier factor of each distinct value; more than k records needed.

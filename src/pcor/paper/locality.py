@@ -27,9 +27,9 @@ from pcor.paper.storing import Store
 from pcor.paper.subjects import Subject, one_subject, seed_of
 from pcor.paper.tables import REDUCED
 from pcor.paper.ways import DETECTORS, paper
-from pcor.public.context import Context
+from pcor.public.context import Context, Words
 from pcor.releasing.run import explore
-from pcor.rows.cells import View, Words
+from pcor.rows.cell_table import CellTable
 from pcor.search.validity import Validity
 from pcor.testing import seeded
 
@@ -46,10 +46,10 @@ class RandomAssignment(Validity):
     """Verdicts by a hash of the context and the record: no structure at all."""
 
     def judge(
-        self, view: View, words: Words, moments: NDArray[np.float64] | None = None
+        self, cells: CellTable, words: Words, moments: NDArray[np.float64] | None = None
     ) -> NDArray[np.bool_]:
         """Return whether MD5(context, record) is 0 modulo 128, for each context."""
-        del view, moments
+        del cells, moments
         record = str(self.record.key).encode()
         return np.array([_is_zero(word.tobytes() + record) for word in words.astype("<u8")])
 

@@ -82,7 +82,7 @@ class _Walk:
     def _direct(self, settled: Plan, validity: Validity, chooser: Chooser) -> int:
         """Draw as ``release.draw`` does, going on with a walk that was begun before."""
         if self._order is None:
-            self._order = BestFirst(validity, validity.table.view.cell_counts)
+            self._order = BestFirst(validity, validity.table.cells.cell_counts)
         place = chooser.select_first(self._order, eta=settled.bill.eta, mechanism=settled.selection)
         assert place is not None  # noqa: S101 (a subject has valid contexts)
         return self._order.mask(place)
@@ -98,7 +98,7 @@ class _Walk:
         """Return the population of the largest valid context."""
         if self._order is None:
             validity = self._subject.validity
-            self._order = BestFirst(validity, validity.table.view.cell_counts)
+            self._order = BestFirst(validity, validity.table.cells.cell_counts)
         while not self._order.met():
             self._order.advance()
         return self._order.met()[0].utility

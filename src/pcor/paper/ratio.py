@@ -28,7 +28,7 @@ from pcor.paper.subjects import one_subject, seed_of
 from pcor.paper.tables import REDUCED
 from pcor.paper.ways import DETECTORS
 from pcor.rows.table import Table
-from pcor.search.coe import blocks
+from pcor.search.blocks import blocks
 from pcor.search.validity import Validity
 
 KIND = "ratio"
@@ -53,7 +53,7 @@ def measure(unit: Unit) -> dict[str, Any]:
 
 def _keys(table: Table) -> list[int | str]:
     everything = (1 << table.schema.width) - 1
-    return table.keys_in(everything, np.unique(table.view.values))
+    return table.keys_in(everything, np.unique(table.cells.in_memory().values))
 
 
 class Chances:
@@ -91,8 +91,10 @@ class Chances:
         """Return which contexts cover the removed row."""
         space, schema = self._validity.record.space, self._validity.table.schema
         mask = change.row.mask(schema)
-        need = sum(1 << place for place, position in enumerate(space.free) if mask >> position & 1)
-        covers: NDArray[np.bool_] = np.arange(space.size) & need == need
+        required = sum(
+            1 << place for place, position in enumerate(space.free) if mask >> position & 1
+        )
+        covers: NDArray[np.bool_] = np.arange(space.size) & required == required
         return covers
 
 

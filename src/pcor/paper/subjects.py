@@ -24,7 +24,8 @@ from pcor.paper.tables import REDUCED, load, many
 from pcor.paper.ways import authors_detector
 from pcor.public.context import Context
 from pcor.rows.table import Table
-from pcor.search.coe import BLOCK_BITS, block, blocks, outliers
+from pcor.search.blocks import BLOCK_BITS, block, blocks
+from pcor.search.coe import outliers
 from pcor.search.validity import Validity
 from pcor.testing import seeded
 

@@ -22,6 +22,9 @@ from pcor.public import wording
 from pcor.public.schema import Schema, Value
 from pcor.support import markup
 
+# Contexts, or what they are compared with, as kernels read them: bits, 64 to a word.
+Words = NDArray[np.uint64]
+
 
 class Context:
     """A set of values, at least one per attribute.
@@ -271,11 +274,11 @@ class Space:
         """Yield all contexts in the order of their index."""
         return (self.mask(index) for index in range(self.size))
 
-    def words(self, first: int, last: int) -> NDArray[np.uint64]:
+    def words(self, first: int, last: int) -> Words:
         """Return the contexts of index ``first`` to ``last - 1`` as 64-bit words."""
         return self.words_of(np.arange(first, last, dtype=np.uint64))
 
-    def words_of(self, indices: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def words_of(self, indices: NDArray[np.uint64]) -> Words:
         """Return the contexts of these indices as 64-bit words."""
         words = np.repeat(pack([self.fixed], self.schema.width), len(indices), axis=0)
         for place, position in enumerate(self.free):
@@ -283,7 +286,7 @@ class Space:
             words[:, word] |= (indices >> np.uint64(place) & np.uint64(1)) << np.uint64(bit)
         return words
 
-    def words_of_rows(self, rows: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    def words_of_rows(self, rows: NDArray[np.bool_]) -> Words:
         """Return contexts given by their free values, one row each, as 64-bit words."""
         fixed = pack([self.fixed], self.schema.width)
         bits = np.zeros((len(rows), fixed.shape[1] * 64), dtype=bool)
@@ -291,7 +294,7 @@ class Space:
         packed = np.packbits(bits, axis=1, bitorder="little").view("<u8")
         return packed.astype(np.uint64) | fixed
 
-    def indices_of(self, words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def indices_of(self, words: Words) -> NDArray[np.uint64]:
         """Return which free values each row of words has, as bits of one number."""
         indices = np.zeros(len(words), dtype=np.uint64)
         for place, position in enumerate(self.free):
@@ -320,7 +323,7 @@ def unpack(masks: Sequence[int], width: int) -> NDArray[np.bool_]:
     return np.unpackbits(rows, axis=1, count=width, bitorder="little").astype(bool)
 
 
-def pack(masks: Sequence[int], width: int) -> NDArray[np.uint64]:
+def pack(masks: Sequence[int], width: int) -> Words:
     """Return many masks as 64-bit words, bit 0 first: shape (count, words)."""
     words = (width + 63) // 64
     packed = b"".join(mask.to_bytes(words * 8, "little") for mask in masks)

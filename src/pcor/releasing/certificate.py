@@ -21,7 +21,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pcor.detectors.estimator import Estimator
 from pcor.errors import ParameterError, plain, sendable
 from pcor.public import wording
 from pcor.public.context import Context
@@ -278,7 +277,7 @@ def _legend(plan: Plan) -> list[str]:
 def _rule(plan: Plan) -> str:
     """Return the first sentence of the detector's documentation with its settings put in."""
     # The adapter's own documentation does not say what the thing inside it does.
-    documented = None if isinstance(plan.detector, Estimator) else type(plan.detector).__doc__
+    documented = type(plan.detector).__doc__ if plan.detector.documents_its_rule else None
     line = inspect.cleandoc(documented or "").split("\n\n")[0]
     if line.startswith(f"{type(plan.detector).__name__}("):  # what dataclass writes where none is
         return ""

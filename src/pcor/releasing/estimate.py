@@ -13,11 +13,11 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pcor.detectors import Detector
 from pcor.errors import check_whole, counted, others_code
 from pcor.public.schema import Schema
-from pcor.rows.cells import View
 
 # Shorter measurements say little. A first one also pays for imports and the like, and counts only
 # where that can hardly matter.
@@ -98,38 +98,28 @@ def average_share(schema: Schema) -> float:
 
 def seconds_each(detector: Detector, rows: int) -> float:
     """Time a detector on contexts of so many made-up rows."""
-    view = _made_up(rows)
-    largest = float(view.values[-1])
+    from pcor.rows.cell_table import CellTable  # a plan, which can ask for this, loads no rows
+
+    cells = CellTable.of_one_cell(_made_up(rows))
+    largest = float(cells.values[-1])
     contexts, enough = 1, LONG_ENOUGH_FOR_THE_FIRST
     while True:
         masks = np.zeros((contexts, 1), dtype=np.uint64)
         started = time.perf_counter()
         with others_code(f"the detector {detector.name!r}"):
-            detector.batch(view, largest, masks)
+            detector.batch(cells, largest, masks)
         seconds = time.perf_counter() - started
         if seconds >= enough:
             return seconds / contexts
         contexts, enough = 4 * contexts, LONG_ENOUGH
 
 
-def _made_up(rows: int) -> View:
-    """Return one cell of distinct numbers with a long upper tail, as amounts have."""
+def _made_up(rows: int) -> NDArray[np.float64]:
+    """Return distinct numbers, rising, with a long upper tail, as amounts have."""
     from scipy.special import ndtri  # takes a while to import
 
-    numbers = np.exp(ndtri(np.arange(1, rows + 1) / (rows + 1)))
-    return View(
-        needs=np.zeros((rows, 1), dtype=np.uint64),
-        values=numbers,
-        counts=np.ones(rows, dtype=np.int32),
-        cell_needs=np.zeros((1, 1), dtype=np.uint64),
-        cell_counts=np.array([rows]),
-        cell_sums=np.array([numbers.sum()]),
-        cell_squares=np.array([(numbers**2).sum()]),
-        centre=0.0,
-        cells=np.zeros(1, dtype=np.int64),
-        pair_cells=np.zeros(rows, dtype=np.int32),
-        cell_places=np.zeros((1, 1), dtype=np.int64),
-    )
+    numbers: NDArray[np.float64] = np.exp(ndtri(np.arange(1, rows + 1) / (rows + 1)))
+    return numbers
 
 
 def duration(seconds: float) -> str:

@@ -29,11 +29,10 @@ from pcor.releasing.request import Request
 from pcor.releasing.settings import Settings
 from pcor.releasing.terms import terms_of
 from pcor.rows.table import Record, Table, check_table
-from pcor.search import Direct, Explorer, Search
-from pcor.search.base import GraphSearch
+from pcor.search import Explorer, Search
 from pcor.search.best_first import BestFirst
 from pcor.search.margin import MarginOrder
-from pcor.search.utility import Overlap, Scorer, Utility, counts_rows
+from pcor.search.utility import Scorer, Utility, awaits_start, counts_rows
 from pcor.search.validity import Validity
 
 
@@ -202,8 +201,7 @@ def read_and_draw(settled: Plan, table: Table, record: int | str, chooser: Choos
 
 def check_start(search: Search, record: Record) -> None:
     """Refuse a start context without the record's own values."""
-    given = search.start if isinstance(search, GraphSearch) else None
-    if given is not None and given.mask not in record.space:
+    if search.start is not None and search.start.mask not in record.space:
         raise StartError(
             "the start context does not contain the record's own value of every attribute; add "
             "them, or leave start (--start) out to have one found"
@@ -229,7 +227,7 @@ def best_first(settled: Plan, validity: Validity) -> BestFirst | MarginOrder | N
     The draw may then end before the space does; its distribution is the same. What decides is
     public: the search and the utility.
     """
-    if not isinstance(settled.search, Direct):
+    if not settled.search.draws_directly:
         return None
     weights = Scorer(settled.utility, validity.table).weights
     if weights is None:
@@ -260,6 +258,6 @@ def explore(settled: Plan, validity: Validity, chooser: Chooser) -> tuple[list[i
 
 def _settled_utility(utility: Utility, table: Table, start: int | None) -> Utility:
     """Put the found start context where the utility compares with it."""
-    if type(utility) is Overlap and utility.context is None and start is not None:
-        return Overlap(Context.from_mask(table.schema, start))
+    if awaits_start(utility) and start is not None:
+        return utility.compared_with(Context.from_mask(table.schema, start))
     return utility

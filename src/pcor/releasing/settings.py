@@ -26,17 +26,18 @@ from pcor.public.guarantee import GUARANTEES, OCDP, Guarantee, PureDP, get_guara
 from pcor.public.schema import Schema
 from pcor.releasing.plan import Plan
 from pcor.releasing.terms import terms_of
-from pcor.search import SEARCHES, Direct, Search, get_search
-from pcor.search.base import GraphSearch, SamplingSearch
+from pcor.search import SEARCHES, Search, get_search
+from pcor.search.base import SamplingSearch
 from pcor.search.direct import COUNTABLE
 from pcor.search.utility import (
     UTILITIES,
     Overlap,
     Utility,
+    awaits_start,
     chosen_context,
-    counts_rows,
     describe_utility,
     get_utility,
+    is_additive,
 )
 
 # Where settings are given: a release on the command line, an audit there, a dataset's registration.
@@ -284,7 +285,7 @@ class Settings:
         terms = terms_of(guarantee)
         asked = terms.admit(self, schema, rule, utility)
         # The direct mechanism need not list the whole space then (run.best_first).
-        compiled = rule.has_kernel and counts_rows(utility)
+        compiled = rule.has_kernel and is_additive(utility)
         search = self._search(asked, schema, compiled=compiled, guarantee=guarantee)
         utility = self._utility(utility, search, schema)
         slack = Fraction(0) if self.delta is None else _delta(self.delta)
@@ -319,7 +320,7 @@ class Settings:
             compiled=compiled,
             guarantee=guarantee,
         )
-        if self.limit is not None and asked != "auto" and not isinstance(search, Direct):
+        if self.limit is not None and asked != "auto" and not search.draws_directly:
             raise ParameterError(
                 f"limit goes with search 'direct' or 'auto', not {search.name!r}; leave it out"
             )
@@ -328,15 +329,15 @@ class Settings:
     def _utility(self, utility: Utility, search: Search, schema: Schema) -> Utility:
         """Return the utility with the context that it compares with, where there is one."""
         given = {
-            "start": search.start if isinstance(search, GraphSearch) else self.start,
+            "start": search.start if search.takes_start else self.start,
             "the context of Overlap": chosen_context(utility),
         }
         for what, context in given.items():
             if context is not None and context.schema != schema:
                 raise ParameterError(f"{what} is a context of another schema")
-        if isinstance(utility, Overlap) and utility.context is None:
+        if awaits_start(utility):
             return _overlap_with_start(utility, search, self.start)
-        if self.start is not None and not isinstance(search, GraphSearch):
+        if self.start is not None and not search.takes_start:
             raise ParameterError(f"search {search.name!r} has no start context; leave start out")
         return utility
 
@@ -413,14 +414,9 @@ def _describable(detector: Detector) -> Detector:
 
 
 def _overlap_with_start(utility: Overlap, search: Search, start: Context | None) -> Overlap:
-    if type(utility) is not Overlap:
-        raise ParameterError(
-            f"the utility {type(utility).__name__} has no context to compare with; give it one"
-        )
-    if start is not None:
-        return Overlap(start)
-    if isinstance(search, GraphSearch):
-        return Overlap(search.start)
+    compared = utility.compared_with(search.start if start is None else start)
+    if start is not None or search.takes_start:
+        return compared
     raise ParameterError(
         f"utility 'overlap' compares with a chosen context and search {search.name!r} has no start "
         "context: give pcor.Overlap(context) (--overlap-with) or start= (--start)"

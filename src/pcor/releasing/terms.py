@@ -18,7 +18,7 @@ from pcor.errors import ParameterError, check_whole
 from pcor.public.accounting import Bill, bill, pure_dp_bill
 from pcor.public.guarantee import OCDP, Guarantee, PureDP
 from pcor.public.schema import Schema
-from pcor.search import Direct, Search
+from pcor.search import Search
 from pcor.search.best_first import BestFirst
 from pcor.search.margin import (
     LARGEST_FACTOR,
@@ -28,6 +28,7 @@ from pcor.search.margin import (
     needed,
     score_range,
 )
+from pcor.search.registry import is_direct
 from pcor.search.utility import Utility, chosen_context, counts_rows
 from pcor.search.validity import Validity
 
@@ -119,7 +120,7 @@ class _PureDPTerms:
                 f"guarantee {PureDP.name!r} is one draw with tight accounting and no delta"
             )
         search = "direct" if settings.search == "auto" else settings.search
-        if search != "direct" and not isinstance(search, Direct):
+        if not is_direct(search):
             raise ParameterError(
                 f"guarantee {PureDP.name!r} draws once among all contexts: search must be 'auto' "
                 "or 'direct'"
@@ -157,8 +158,8 @@ class _PureDPTerms:
         return MarginOrder(validity, rule, weights, steepness)
 
     def _check_detector(self, detector: Detector) -> CountDetector:
-        if isinstance(detector, CountDetector):
-            return detector
+        if detector.count_rule is not None:
+            return detector.count_rule
         raise ParameterError(
             f"guarantee {PureDP.name!r} is not possible with detector {detector.name!r}: one "
             "person can turn its verdict in any context, by any amount. Use one that counts: "
@@ -168,8 +169,9 @@ class _PureDPTerms:
 
 def margin_of(settings: Settings) -> tuple[CountDetector, int]:
     """Return what margin scores are made with; of settings that pure DP has admitted."""
-    rule, steepness = settings.detector, settings.steepness
-    if not isinstance(rule, CountDetector) or steepness is None:
+    detector, steepness = settings.detector, settings.steepness
+    rule = None if isinstance(detector, str) else detector.count_rule
+    if rule is None or steepness is None:
         raise ParameterError(
             f"guarantee {PureDP.name!r} goes with a detector that counts: tail, neighbourhood or "
             "rare_bin"

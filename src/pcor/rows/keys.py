@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from pcor.errors import RecordError
-from pcor.rows.queries.pushdown import Found, Pushdown, no_order
+from pcor.rows.queries.pushdown import KeyedRow, Pushdown, no_order
 
 _WHOLE = 1 << 63
 
@@ -33,7 +33,7 @@ def plain_key(key: object) -> int | str:
         return text
 
 
-def find_rows(rows: Pushdown, key: int | str) -> list[Found]:
+def find_rows(rows: Pushdown, key: int | str) -> list[KeyedRow]:
     """Return the rows of an engine that a key names; more than one only as two of them."""
     check_key(key)
     engine, column = rows.engine, rows.schema.id

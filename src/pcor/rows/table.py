@@ -9,10 +9,11 @@ the schema and nothing of the rows, not even how many there are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,16 +21,17 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pcor.errors import ParameterError, RecordError, SourceError, check_whole
-from pcor.public.context import Space, mask_of, pack
+from pcor.public.context import Space, Words, mask_of, pack
 from pcor.public.schema import Schema
-from pcor.rows.cells import View, cell_bits
+from pcor.rows.cell_table import CellTable
+from pcor.rows.cells import Cells, Distribution, Rule, cell_bits
 from pcor.rows.columns import check_columns, read_columns
 from pcor.rows.encoding import Rows, encode
 from pcor.rows.engines.opening import open_engine
 from pcor.rows.keys import check_key, find_rows, plain_key
-from pcor.rows.queries.pushdown import Found, Pushdown
+from pcor.rows.queries.pushdown import KeyedRow, Pushdown
 from pcor.rows.queries.queries import PAIRS_LIMIT
-from pcor.rows.remote import DistantView, Need, allowed_codes, check_present
+from pcor.rows.remote import RemoteCellTable, allowed_codes
 
 # Cells and levels are paired by a table of all combinations while it has at most this many entries.
 _MOST_COMBINATIONS = 1 << 24
@@ -47,21 +49,8 @@ class Record:
     space: Space
 
 
-class Looking(Protocol):
-    """What a table has to know of a detector: which rows it looks at."""
-
-    @property
-    def reach(self) -> int | None:
-        """How many rows on each side of a value its verdict looks at; ``None`` for all of them."""
-        ...
-
-    def need(self, value: float, low: float, high: float) -> Need:
-        """Say which pairs of rows that lie elsewhere are needed to judge a value."""
-        ...
-
-
 def check_table(table: object) -> None:
-    """Refuse what is no table yet, such as the name of its file."""
+    """Raise if this is not a Table yet, such as the name of its file."""
     if not isinstance(table, Table):
         raise ParameterError(
             "table must be a pcor.Table; a file or a frame becomes one with its schema: "
@@ -85,8 +74,6 @@ class Table:
         pairs: how many cells or (cell, metric) pairs an engine may hand over.
     """
 
-    view: View
-
     def __init__(
         self,
         source: Any,
@@ -103,15 +90,16 @@ class Table:
         self.schema = schema if isinstance(schema, Schema) else Schema.from_file(schema)
         check_whole("pairs", pairs)
         engine = open_engine(source, memory)
+        self.pushdown: Pushdown | None = None
         self._encoded: Rows | None = None
-        self._elsewhere: Pushdown | None = None
+        self._find: Callable[[int | str], list[KeyedRow]] | None = None
         if engine is None:
             self._encoded = encode(read_columns(source, self.schema.columns), self.schema)
-            self.view = _view(self._encoded, self.schema)
+            self.cells: Cells = _cell_table(self._encoded, self.schema)
         else:
             check_columns("the table", list(engine.kinds), self.schema.columns)
-            self._elsewhere = Pushdown(engine, self.schema, pairs)
-            self.view = DistantView.over(self._elsewhere)
+            self.pushdown = Pushdown(engine, self.schema, pairs)
+            self.cells = RemoteCellTable(self.pushdown)
 
     def __repr__(self) -> str:
         names = ", ".join(f"{a.name} ({len(a.values)})" for a in self.schema.attributes)
@@ -120,17 +108,22 @@ class Table:
     @property
     def engine(self) -> str:
         """What holds the rows, with its version, for certificates."""
-        if self._elsewhere is None:
+        if self.pushdown is None:
             return f"numpy {np.__version__}"
-        return self._elsewhere.engine_name
+        return self.pushdown.engine_name
 
     @property
     def bytes_returned(self) -> int:
         """How many bytes of answers an engine has handed over; 0 for rows in memory. Private."""
-        return 0 if self._elsewhere is None else self._elsewhere.bytes_returned
+        return 0 if self.pushdown is None else self.pushdown.bytes_returned
 
     @property
-    def _rows(self) -> Rows:
+    def rows(self) -> Rows:
+        """The rows one by one, where they are in memory. Private.
+
+        Raises:
+            SourceError: they are not.
+        """
         if self._encoded is None:
             raise SourceError(
                 "this looks at every row one by one, so the rows have to be in memory: give a file "
@@ -142,7 +135,7 @@ class Table:
         """Return the record with this id (or 0-based row number), or say why there is none."""
         check_key(key)
         self.schema.check_id(key)
-        found = self._found(key)
+        found = self.find(key)
         if len(found) == 0:
             what = "row number" if self.schema.id is None else f"{self.schema.id}"
             raise RecordError(
@@ -156,42 +149,43 @@ class Table:
         own_key, value, codes = found[0]
         return Record(plain_key(own_key), value, Space(self.schema, mask_of(self.schema, codes)))
 
-    def _found(self, key: int | str) -> list[Found]:
-        """Return the rows that a key names."""
-        if self._elsewhere is not None:
-            return find_rows(self._elsewhere, key)
-        rows = self._rows
+    def find(self, key: int | str) -> list[KeyedRow]:
+        """Return the rows that a key names; more than one only to say so. Private."""
+        if self._find is not None:
+            return self._find(key)
+        if self.pushdown is not None:
+            return find_rows(self.pushdown, key)
+        rows = self.rows
         return [
-            Found(self._key(int(row)), float(rows.metric[row]), tuple(rows.cells[rows.cell[row]]))
+            KeyedRow(
+                self.key_of(int(row)), float(rows.metric[row]), tuple(rows.cells[rows.cell[row]])
+            )
             for row in _matching(rows, key)
         ]
 
-    def view_for(self, value: float, detector: Looking) -> View:
-        """Return all of the table that can matter for one metric under one detector. Private."""
-        if isinstance(self.view, DistantView):
-            need = self._need(value, detector)
-            view = self.view.seen_from(value, need)
-            check_present(value, view, need)
-            return view
-        reach = detector.reach
-        return self.view if reach is None else self.view.nearest(value, reach)
+    def found_by(self, find: Callable[[int | str], list[KeyedRow]]) -> Table:
+        """Return the same table with another way to find the rows that a key names. Private."""
+        other = copy(self)
+        other._find = find
+        return other
 
-    def prepare(self, records: Sequence[Record], detector: Looking) -> None:
+    def with_cells(self, cells: Cells) -> Table:
+        """Return a table of other cells; its keys are those of this one. Private."""
+        other = copy(self)
+        other.cells = cells
+        return other
+
+    def cells_for(self, value: float, detector: Rule) -> CellTable:
+        """Return all of the table that can matter for one metric under one detector. Private."""
+        return self.cells.visible(value, detector)
+
+    def prepare(self, records: Sequence[Record], detector: Rule) -> None:
         """Read what several records need, in one pass over rows that lie elsewhere. Private.
 
         What was prepared is remembered until the next call, so that nothing need be read after a
         charge.
         """
-        if not isinstance(self.view, DistantView):
-            return
-        values = [record.value for record in records]
-        ends = [getattr(detector, "region_ends", _no_range)(value) for value in values]
-        needs = [self._need(value, detector) for value in values]
-        self.view.prepare(
-            list(zip(values, needs, strict=True)),
-            ranges=[range_ for range_ in ends if range_ is not None],
-            values=values if getattr(detector, "wants_tails", False) else [],
-        )
+        self.cells.prepare([record.value for record in records], detector)
 
     def read_all(self) -> None:
         """Read the metrics of all rows that lie elsewhere and may change. Private.
@@ -199,30 +193,23 @@ class Table:
         Raises:
             TooLarge: the table has more than an engine may hand over, whatever the record.
         """
-        if isinstance(self.view, DistantView) and self._elsewhere is not None:
-            self._elsewhere.check_fits()
-            if self._elsewhere.may_change:
-                self.view.read_all()
+        self.cells.read_all()
 
-    def _need(self, value: float, detector: Looking) -> Need:
-        cells = self._elsewhere.cells  # type: ignore[union-attr]
-        return detector.need(value, float(cells.lowest.min()), float(cells.highest.max()))
-
-    def words(self, masks: Sequence[int]) -> NDArray[np.uint64]:
+    def words(self, masks: Sequence[int]) -> Words:
         """Return contexts as kernels read them."""
         return pack(masks, self.schema.width)
 
     def populations(self, masks: Sequence[int]) -> NDArray[np.int64]:
         """Return how many rows each context covers. Private."""
-        return self.view.populations(self.words(masks))
+        return self.cells.populations(self.words(masks))
 
-    def distribution(self, mask: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def distribution(self, mask: int) -> Distribution:
         """Return the distinct metric values of a population, rising, and their counts. Private."""
-        return self.view.distribution(self.words([mask])[0])
+        return self.cells.distribution(self.words([mask])[0])
 
     def covered_cells(self, mask: int) -> NDArray[np.bool_]:
         """Return which cells a context covers. Private."""
-        missing = self.view.cell_needs & ~self.words([mask])[0]
+        missing = self.cells.cell_required & ~self.words([mask])[0]
         return np.asarray(~missing.any(axis=1))
 
     def keys_in(self, mask: int, values: NDArray[np.float64]) -> list[int | str]:
@@ -234,40 +221,36 @@ class Table:
 
         In the order of the rows; where they have none, by rising key.
         """
-        if self._elsewhere is not None:
+        if self.pushdown is not None:
             codes = allowed_codes(self.schema, self.words([mask])[0])
-            found = [(plain_key(key), value) for key, value in self._elsewhere.rows(codes, values)]
+            found = [(plain_key(key), value) for key, value in self.pushdown.rows(codes, values)]
             return sorted(found, key=lambda row: (isinstance(row[0], str), row))
-        covered = self.covered_cells(mask)[self._rows.cell]
-        kept = np.flatnonzero(covered & np.isin(self._rows.metric, values))
-        return [(self._key(int(row)), float(self._rows.metric[row])) for row in kept]
+        covered = self.covered_cells(mask)[self.rows.cell]
+        kept = np.flatnonzero(covered & np.isin(self.rows.metric, values))
+        return [(self.key_of(int(row)), float(self.rows.metric[row])) for row in kept]
 
     def not_one_row(self, keys: Iterable[int | str]) -> list[int | str]:
         """Return the keys that name no row, or several. Private."""
-        own = self._rows.keys
+        own = self.rows.keys
         if own is None:
-            named = Counter[int | str](range(len(self._rows.metric)))
+            named = Counter[int | str](range(len(self.rows.metric)))
         else:
             values = own.tolist() if isinstance(own, np.ndarray) else own.to_pylist()
             named = Counter(plain_key(value) for value in values if value is not None)
         return [key for key in keys if named[plain_key(key)] != 1]
 
-    def _key(self, row: int) -> int | str:
-        """Return the row's own key, however the request spelled it."""
-        keys = self._rows.keys
+    def key_of(self, row: int) -> int | str:
+        """Return the row's own key, however the request spelled it. Private."""
+        keys = self.rows.keys
         if keys is None:
             return row
         return int(keys[row]) if isinstance(keys, np.ndarray) else plain_key(keys[row].as_py())
 
 
-def _no_range(value: float) -> None:
-    del value
-
-
-def _view(rows: Rows, schema: Schema) -> View:
+def _cell_table(rows: Rows, schema: Schema) -> CellTable:
     """Sort the rows by metric and put those of one cell and metric together."""
     places = rows.cells + np.array(schema.offsets)
-    needs = cell_bits(places, schema.width)
+    required = cell_bits(places, schema.width)
     centre = float(np.mean(rows.metric))
     size = len(rows.cells)
     centred = rows.metric - centre
@@ -275,18 +258,18 @@ def _view(rows: Rows, schema: Schema) -> View:
     squares = np.bincount(rows.cell, np.square(centred, out=centred), minlength=size)
     del centred
     values, cell, counts = _pairs(rows.metric, rows.cell, size)
-    return View(
-        needs[cell],
-        values,
-        counts,
-        needs,
-        np.bincount(rows.cell, minlength=size).astype(np.int64),
-        sums.astype(np.float64),
-        squares.astype(np.float64),
-        centre,
-        np.arange(size),
-        cell,
-        places,
+    return CellTable(
+        cell_required=required,
+        cell_counts=np.bincount(rows.cell, minlength=size).astype(np.int64),
+        cell_sums=sums.astype(np.float64),
+        cell_squares=squares.astype(np.float64),
+        centre=centre,
+        cell_numbers=np.arange(size),
+        cell_places=places,
+        required=required[cell],
+        values=values,
+        counts=counts,
+        pair_cells=cell,
     )
 
 

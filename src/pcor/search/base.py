@@ -20,7 +20,8 @@ from pcor.errors import NoValidContext, ParameterError, StartError, check_whole
 from pcor.mechanism.randomness import Chooser
 from pcor.public.accounting import exact
 from pcor.public.context import Context, Space, unpack
-from pcor.search.coe import blocks
+from pcor.public.guarantee import USUAL, Guarantee
+from pcor.search.blocks import blocks
 from pcor.search.validity import Validity
 
 # Contexts of a record's space, many at once: one row each, one column per free value.
@@ -136,9 +137,24 @@ class Explorer:
 
 @dataclass(frozen=True)
 class Search:
-    """A way to collect candidate contexts. Subclasses are frozen dataclasses."""
+    """A way to collect candidate contexts. Subclasses are frozen dataclasses.
+
+    What differs between searches is declared here: ``takes_samples`` (it has a field ``samples``),
+    ``takes_start`` (it has a field ``start``), ``draws_directly`` (every valid context is a
+    candidate, so the draw may meet them best first), ``randomized`` (its candidates may depend on
+    random decisions, not on the table and public knowledge alone).
+    """
 
     name: ClassVar[str] = ""
+    takes_samples: ClassVar[bool] = False
+    takes_start: ClassVar[bool] = False
+    draws_directly: ClassVar[bool] = False
+    randomized: ClassVar[bool] = True
+
+    @property
+    def start(self) -> Context | None:
+        """The start context that was given."""
+        return None
 
     @property
     def paid_choices(self) -> int:
@@ -159,6 +175,20 @@ class Search:
     def where_it_starts(self) -> str:
         """Where the start context comes from, in words; empty where there is none."""
         return ""
+
+    def settled(
+        self, free: int, *, compiled: bool, limit: int | None = None, guarantee: Guarantee = USUAL
+    ) -> Search:
+        """Return the search with what a schema of so many free values leaves open filled in.
+
+        Args:
+            free: how many values may come or go.
+            compiled: whether contexts are verified by a compiled kernel and drawn in order.
+            limit: the largest space to draw from directly, for a search that has one.
+            guarantee: which words a refusal takes.
+        """
+        del free, compiled, limit, guarantee  # of use to some
+        return self
 
     def verifications(self, free: int) -> tuple[int, int]:
         """Return how many contexts are judged: with luck, and at most.
@@ -186,6 +216,7 @@ class SamplingSearch(Search):
         tries: the most contexts to try while drawing at random.
     """
 
+    takes_samples: ClassVar[bool] = True
     # A public number, so that every search ends: a few seconds' worth, whatever the space.
     most_samples: ClassVar[int] = 1_000_000
 
@@ -217,6 +248,8 @@ class GraphSearch(SamplingSearch):
     Attributes:
         start: where to begin; ``None`` has a start drawn uniformly from the valid contexts.
     """
+
+    takes_start: ClassVar[bool] = True
 
     start: Context | None = None
 

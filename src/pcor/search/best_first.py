@@ -1,10 +1,11 @@
 """All contexts of a record by falling utility, found as they are needed.
 
-Private: everything. For a utility that is a sum of cell weights (population, overlap) removing a
-value never raises the score, so contexts can be met best first without listing them all
-(``_kernels.best_first``). ``ordered_selection.draw_first`` draws from them before the end is
-reached; most draws are decided after a few. If one is not, the utilities of the whole space are one
-zeta transform, and from there on the contexts are taken from its sorted order.
+Private: everything. For a utility that is a sum of cell weights (population, overlap, or one of the
+user's own that declares them) removing a value never raises the score, so contexts can be met best
+first without listing them all (``_kernels.best_first``). ``ordered_selection.draw_first`` draws
+from them before the end is reached; most draws are decided after a few. If one is not, the
+utilities of the whole space are one zeta transform, and from there on the contexts are taken from
+its sorted order.
 """
 
 from __future__ import annotations
@@ -12,16 +13,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pcor.mechanism.ordered_selection import Run
 from pcor.public.context import Space
-from pcor.rows.cells import View
-from pcor.rows.table import Record
-from pcor.search.coe import BLOCK_BITS, block
+from pcor.search.blocks import BLOCK_BITS, block
 from pcor.search.validity import Validity
+
+if TYPE_CHECKING:
+    from pcor.rows.cells import Cells
+    from pcor.rows.table import Record
 
 Indices = NDArray[np.int64]
 
@@ -47,17 +51,17 @@ class Descent:
 
     Attributes:
         space: numbers the contexts; its order of values is by rising weight.
-        needs: the needed free values of each cell, as bits of one number.
+        required: the required free values of each cell, as bits of one number.
     """
 
-    def __init__(self, record: Record, view: View, weights: NDArray[np.int64]) -> None:
-        self.space = _lightest_first(record.space, view, weights)
-        self.needs = self.space.indices_of(view.cell_needs).astype(np.int64)
+    def __init__(self, record: Record, cells: Cells, weights: NDArray[np.int64]) -> None:
+        self.space = _lightest_first(record.space, cells, weights)
+        self.required = self.space.indices_of(cells.cell_required).astype(np.int64)
         self._weights = weights
         self._free = len(self.space.free)
         number = np.full(self.space.schema.width, self._free)
         number[list(self.space.free)] = np.arange(self._free)
-        self._places = number[view.cell_places]
+        self._places = number[cells.cell_places]
         everything = int(weights.sum())
         self._heap = np.array([[everything, (1 << self._free) - 1, 0]], dtype=np.int64)
         self._size = 1  # entries of the heap in use
@@ -81,7 +85,7 @@ class Descent:
         if room > len(self._heap):
             self._heap = np.resize(self._heap, (2 * room, 3))
         visited, self._size = visit(
-            self.needs, self._places, self._weights, self._free, self._heap, self._size, found
+            self.required, self._places, self._weights, self._free, self._heap, self._size, found
         )
         return found[:visited, 1], found[:visited, 0]
 
@@ -107,7 +111,7 @@ class Descent:
         """Return the summed weights of the covered cells for every context of the space."""
         from pcor._kernels.lattice import all_totals
 
-        totals: NDArray[np.int64] = all_totals(self.needs, weights, self._free)
+        totals: NDArray[np.int64] = all_totals(self.required, weights, self._free)
         return totals
 
 
@@ -156,7 +160,7 @@ class BestFirst(Met):
     def __init__(self, validity: Validity, weights: NDArray[np.int64]) -> None:
         self._validity = validity
         self._weights = weights
-        self._descent = Descent(validity.record, validity.table.view, weights)
+        self._descent = Descent(validity.record, validity.table.cells, weights)
         super().__init__(self._descent.space)
         self._visited: list[Indices] = []
         self._utilities = np.zeros(0, dtype=np.int64)  # of all contexts, once they are sorted
@@ -241,12 +245,12 @@ def _heaviest_first(totals: NDArray[np.int64], visited: NDArray[np.bool_]) -> In
     return left[np.argsort(-totals[left], kind="stable")]
 
 
-def _lightest_first(space: Space, view: View, weights: NDArray[np.int64]) -> Space:
+def _lightest_first(space: Space, cells: Cells, weights: NDArray[np.int64]) -> Space:
     """Number the free values by rising weight.
 
     Contexts that lack only light values come early, and numbered this way they share their outer
     bits: few blocks hold them, and blocks that lack a heavy value wait until they are needed.
     """
-    places, several = view.cell_places.ravel(), view.cell_places.shape[1]
+    places, several = cells.cell_places.ravel(), cells.cell_places.shape[1]
     weight = np.bincount(places, np.repeat(weights, several), space.schema.width)
     return replace(space, order=tuple(sorted(space.free, key=weight.__getitem__)))

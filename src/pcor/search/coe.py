@@ -1,70 +1,31 @@
 """COE: every context in which a record is an outlier. For the owner only.
 
-Private: everything here. The 2^(t-m) contexts of a record are walked in blocks that share their
-outer bits: a block sees only the rows inside its outer bits, and the moments of all its contexts
-come from one zeta transform. Memory is that of one block and of what is found; ``matching_parts``
-hands out what is found block by block, so that nobody has to hold all of it.
+Private: everything here. The contexts of a record are judged block by block (``blocks``). Memory is
+that of one block and of what is found; ``matching_parts`` hands out what is found block by block,
+so that nobody has to hold all of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pcor.detectors import Detector, get_detector
 from pcor.errors import TooLarge, counted, others_code
-from pcor.public.context import Context, Space
+from pcor.public.context import Context
 from pcor.public.schema import Value
 from pcor.rows.table import Table, check_table
+from pcor.search.blocks import ENUMERATION_LIMIT, blocks
 from pcor.search.validity import Validity
-
-# The largest space that is enumerated when nobody says otherwise; public. 2^24 contexts are half a
-# minute of LOF on two cores.
-ENUMERATION_LIMIT = 1 << 24
 
 # Nobody waits for more than this: at that pace it is eight hours.
 PATIENCE = 1 << 34
 
-# Contexts that share their outer bits: 2^14 of them keep their moments in the processor's cache.
-BLOCK_BITS = 14
-
 Progress = Callable[[int, int], None]
 AnyContext = Context | str | Mapping[str, Iterable[Value]]
-
-
-class Block(NamedTuple):
-    """The contexts of index ``first`` on: which are valid, and how many rows each covers."""
-
-    first: int
-    valid: NDArray[np.bool_]
-    populations: NDArray[np.int64]
-
-
-def blocks(validity: Validity) -> Iterator[Block]:
-    """Yield the verdicts and populations of a record's whole space, block by block."""
-    space = validity.record.space
-    for first in range(0, space.size, 1 << BLOCK_BITS):
-        yield block(validity, space, first)
-
-
-def block(validity: Validity, space: Space, first: int) -> Block:
-    """Judge the 2^14 contexts (or the whole of a smaller space) from one that starts a block."""
-    from pcor._kernels.lattice import block_totals
-
-    bits = min(len(space.free), BLOCK_BITS)
-    inner = space.words(0, 1 << bits)
-    shared = space.words(first, first + 1)[0]
-    inside = validity.view.inside(shared | inner[-1])
-    needs = space.indices_of(inside.cell_needs) & np.uint64((1 << bits) - 1)
-    weights = validity.cell_moments[:, inside.cells]
-    moments = np.zeros((len(weights), 1 << bits))
-    block_totals(needs, weights, moments)
-    valid = validity.judge(inside, inner | shared, moments)
-    return Block(first, valid, moments[0].astype(np.int64))
 
 
 @dataclass(frozen=True, repr=False)

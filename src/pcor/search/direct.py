@@ -6,13 +6,13 @@ are looked at; no other can be valid.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from pcor.errors import NOTHING, NoValidContext, TooLarge, check_whole, counted
 from pcor.public.guarantee import USUAL, Guarantee
 from pcor.search.base import Explorer, Search
-from pcor.search.coe import ENUMERATION_LIMIT
+from pcor.search.blocks import ENUMERATION_LIMIT
 
 # Contexts are numbered by 64-bit integers, whatever the limit.
 COUNTABLE = 1 << 60
@@ -36,10 +36,21 @@ class Direct(Search):
     """
 
     name: ClassVar[str] = "direct"
+    draws_directly: ClassVar[bool] = True
+    randomized: ClassVar[bool] = False
     limit: int = ENUMERATION_LIMIT
 
     def __post_init__(self) -> None:
         check_whole("limit", self.limit)
+
+    def settled(
+        self, free: int, *, compiled: bool, limit: int | None = None, guarantee: Guarantee = USUAL
+    ) -> Direct:
+        """Return the search with the limit that was given; refuse a space beyond it."""
+        del compiled  # a larger space takes longer without a kernel, but ends
+        search = self if limit is None else replace(self, limit=limit)
+        search.check(1 << free, guarantee)
+        return search
 
     def check(self, size: int, guarantee: Guarantee = USUAL) -> None:
         """Refuse a space that is too large; its size is public, and so is what else there is."""

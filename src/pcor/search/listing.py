@@ -18,8 +18,8 @@ from pyarrow import parquet
 
 from pcor.detectors import Detector, get_detector
 from pcor.rows.table import Table
+from pcor.search.blocks import ENUMERATION_LIMIT
 from pcor.search.coe import (
-    ENUMERATION_LIMIT,
     MatchingContexts,
     Progress,
     joined,

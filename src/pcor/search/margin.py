@@ -63,10 +63,10 @@ class MarginOrder(Met):
         weights: Numbers,
         steepness: int,
     ) -> None:
-        view = validity.table.view
-        self._view, self._detector, self._steepness = view, detector, steepness
+        cells = validity.table.cells
+        self._cells, self._detector, self._steepness = cells, detector, steepness
         self._region = validity.region
-        self._descent = Descent(validity.record, view, weights)
+        self._descent = Descent(validity.record, cells, weights)
         super().__init__(self._descent.space)
         self._step = FIRST_STEP
         self._weights = weights
@@ -81,7 +81,7 @@ class MarginOrder(Met):
         if not self._listed and free <= LARGEST_LIST:
             totals, weights = self._descent.totals, self._weights
             scores = self._score(
-                totals(weights), totals(self._view.cell_counts), totals(self._region)
+                totals(weights), totals(self._cells.cell_counts), totals(self._region)
             )
             left = np.ones(len(scores), dtype=bool)
             left[np.concatenate([self._waiting, *self._indices])] = False
@@ -115,7 +115,7 @@ class MarginOrder(Met):
             indices, utilities = self._descent.visit(self._step)
             self._visited += len(indices)
             words = self._descent.space.words_of(indices.astype(np.uint64))
-            n, c = self._view.populations(words), self._view.totals(words, self._region)
+            n, c = self._cells.populations(words), self._cells.totals(words, self._region)
             self._wait(indices, self._score(utilities, n, c))
         ready = min(self._step, len(self._waiting))
         if not self._nothing_unvisited:
@@ -132,7 +132,7 @@ class MarginOrder(Met):
 
     def populations(self) -> Numbers:
         """Return the populations of all that waits, in the same order. Private."""
-        return self._descent.totals(self._view.cell_counts)[self._waiting]
+        return self._descent.totals(self._cells.cell_counts)[self._waiting]
 
     def _score(self, utilities: Numbers, n: Numbers, c: Numbers) -> Numbers:
         return margin_scores(self._detector, self._steepness, utilities, n, c)

@@ -8,7 +8,7 @@ from pcor.errors import ParameterError, UnknownName
 from pcor.public.context import Context
 from pcor.public.guarantee import USUAL, Guarantee
 from pcor.public.schema import Schema
-from pcor.search.base import GraphSearch, SamplingSearch, Search
+from pcor.search.base import Search
 from pcor.search.breadth_first import BreadthFirst
 from pcor.search.depth_first import DepthFirst
 from pcor.search.direct import Direct
@@ -49,16 +49,17 @@ def get_search(
     if not isinstance(search, Search):
         raise ParameterError("search must be a name or a pcor search such as pcor.Direct()")
     if samples is not None:
-        if not isinstance(search, SamplingSearch):
+        if not search.takes_samples:
             raise ParameterError(f"search {search.name!r} takes no samples; leave them out")
-        search = replace(search, samples=samples)
-    if start is not None and isinstance(search, GraphSearch):
-        search = replace(search, start=start)
-    free = schema.free
-    if isinstance(search, Direct):
-        search = search if limit is None else replace(search, limit=limit)
-        search.check(1 << free, guarantee)
-    return search.settled(free, compiled=compiled) if isinstance(search, WidestFirst) else search
+        search = replace(search, samples=samples)  # type: ignore[call-arg] # it takes them
+    if start is not None and search.takes_start:
+        search = replace(search, start=start)  # type: ignore[call-arg] # likewise
+    return search.settled(schema.free, compiled=compiled, limit=limit, guarantee=guarantee)
+
+
+def is_direct(search: str | Search) -> bool:
+    """Tell whether a search, or what its name stands for, draws from the whole space."""
+    return search == Direct.name or (isinstance(search, Search) and search.draws_directly)
 
 
 def _named(

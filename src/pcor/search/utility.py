@@ -12,14 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pcor.errors import ParameterError, UnknownName, others_code, plain
 from pcor.public.context import Context
-from pcor.rows.table import Table
+
+if TYPE_CHECKING:
+    from pcor.rows.table import Table
 
 UTILITIES = ("population", "overlap")
 
@@ -53,7 +55,15 @@ class Population:
 
 
 class Utility(Protocol):
-    """What the user's own utility must have. ``guarantee="dp"`` takes PCOR's own alone."""
+    """What the user's own utility must have. ``guarantee="dp"`` takes PCOR's own alone.
+
+    A utility whose score is a sum over the covered cells (rows with the same attribute values) may
+    also have ``cell_weights(table)``: an array of whole numbers of at least 0, what each cell of
+    ``table.cells`` adds to the score. Contexts are then scored many at once, and the direct
+    mechanism draws without listing all of them, with the same chances. The sums must be what
+    ``score`` returns. A derived class that overrides ``score`` without ``cell_weights`` is scored
+    by its ``score``.
+    """
 
     @property
     def sensitivity(self) -> int | Fraction:
@@ -70,6 +80,14 @@ class Utility(Protocol):
         ...
 
 
+class AdditiveUtility(Utility, Protocol):
+    """A utility whose scores are sums over the covered cells."""
+
+    def cell_weights(self, table: Table) -> NDArray[np.int64]:
+        """Return what each cell adds to the score of a context that covers it, at least 0."""
+        ...
+
+
 @dataclass(frozen=True)
 class PopulationSize:
     """The number of rows that the context covers (paper, Section 3.2.1)."""
@@ -83,7 +101,7 @@ class PopulationSize:
 
     def cell_weights(self, table: Table) -> NDArray[np.int64]:
         """Return what each cell adds to the score of a context that covers it."""
-        return table.view.cell_counts
+        return table.cells.cell_counts
 
 
 @dataclass(frozen=True)
@@ -111,7 +129,15 @@ class Overlap:
         """Return what each cell adds to the score of a context that covers it."""
         if self._chosen.schema != table.schema:
             raise ParameterError("utility 'overlap': its context is of another schema")
-        return table.view.cell_counts * table.covered_cells(self._chosen.mask)
+        return table.cells.cell_counts * table.covered_cells(self._chosen.mask)
+
+    def compared_with(self, start: Context | None) -> Overlap:
+        """Return the overlap with the start context, where it is not known beforehand."""
+        if type(self) is not Overlap:  # a derived class may compare in another way
+            raise ParameterError(
+                f"the utility {type(self).__name__} has no context to compare with; give it one"
+            )
+        return Overlap(start)
 
     @property
     def _chosen(self) -> Context:
@@ -126,10 +152,36 @@ class Overlap:
 def counts_rows(utility: object) -> TypeGuard[PopulationSize | Overlap]:
     """Tell whether the scores are known to be counts of rows: sums over cells, 1 for each row.
 
-    By the very class. One derived from it may score otherwise, and is taken at its own word like
-    any other: by its ``score`` and the sensitivity that it declares.
+    By the very class: the proof of ``guarantee="dp"`` rests on it, so no declaration will do. One
+    derived from it may score otherwise, and is taken at its own word like any other: by its
+    methods and the sensitivity that it declares.
     """
     return type(utility) in (PopulationSize, Overlap)
+
+
+def is_additive(utility: object) -> TypeGuard[AdditiveUtility]:
+    """Tell whether the scores are sums of ``cell_weights`` over the covered cells.
+
+    They are declared in the class that has ``score``, or in one derived from it: who overrides
+    ``score`` alone has another score, and the weights that it inherits say nothing about it.
+    """
+    weights, score = _owner(utility, "cell_weights"), _owner(utility, "score")
+    return (
+        weights is not None
+        and (score is None or weights <= score)
+        and callable(getattr(utility, "cell_weights", None))
+    )
+
+
+def _owner(utility: object, name: str) -> int | None:
+    """Return where an attribute is defined: 0 in the object, 1 in its class, 2 in a base, ..."""
+    places = [getattr(utility, "__dict__", {}), *map(vars, type(utility).__mro__)]
+    return next((place for place, names in enumerate(places) if name in names), None)
+
+
+def awaits_start(utility: object) -> TypeGuard[Overlap]:
+    """Tell whether a utility compares with a start context that it does not know yet."""
+    return isinstance(utility, Overlap) and utility.context is None
 
 
 def chosen_context(utility: object) -> Context | None:
@@ -177,9 +229,9 @@ def describe_utility(utility: Utility) -> dict[str, Any]:
     """Return the public parameters of a utility, for a certificate."""
     own = type(utility).__name__
     named = {"name": {PopulationSize: "population", Overlap: "overlap"}.get(type(utility), own)}
-    if isinstance(utility, Overlap):
-        chosen = utility.context
-        named["with"] = "the start context" if chosen is None else str(chosen)
+    chosen = "the start context" if awaits_start(utility) else chosen_context(utility)
+    if chosen is not None:
+        named["with"] = str(chosen)
     return named | {
         "sensitivity": plain(Fraction(utility.sensitivity)),
         "monotonic": utility.monotonic,
@@ -194,7 +246,7 @@ class Scorer:
         self._table = table
         self._known: dict[int, int] = {}
         self._around: int | None = None  # the context whose neighbours are known
-        self.weights = utility.cell_weights(table) if counts_rows(utility) else None
+        self.weights = _weights(utility, table) if is_additive(utility) else None
 
     def __call__(self, masks: Sequence[int]) -> list[int]:
         """Score contexts."""
@@ -208,7 +260,7 @@ class Scorer:
         if self.weights is None:
             self._known.update((mask, self._own(mask)) for mask in masks)
         else:
-            totals = self._table.view.totals(self._table.words(masks), self.weights)
+            totals = self._table.cells.totals(self._table.words(masks), self.weights)
             self._known.update(zip(masks, totals.tolist(), strict=True))
 
     def learn_neighbours(self, around: int) -> None:
@@ -217,7 +269,7 @@ class Scorer:
             self._around = around
             width = self._table.schema.width
             words = self._table.words([around])[0]
-            totals = self._table.view.neighbour_totals(words, self.weights, width)
+            totals = self._table.cells.neighbour_totals(words, self.weights, width)
             self._known.update((around ^ 1 << p, n) for p, n in enumerate(totals.tolist()))
 
     def _own(self, mask: int) -> int:
@@ -231,3 +283,26 @@ class Scorer:
                 "scale the score, round it, and declare a sensitivity that covers the rounding"
             )
         return int(score)
+
+
+def _weights(utility: AdditiveUtility, table: Table) -> NDArray[np.int64]:
+    """Return the weight of each cell, or say what is wrong with them."""
+    who = f"the utility {type(utility).__name__}"
+    with others_code(who):
+        given = np.asarray(utility.cell_weights(table))
+    whole = np.issubdtype(given.dtype, np.integer) and given.shape == table.cells.cell_counts.shape
+    if not whole or int(given.min(initial=0)) < 0 or _sum(given) > LARGEST_SCORE:
+        raise ParameterError(
+            f"{who}: cell_weights must return one whole number of at least 0 for each cell of "
+            "table.cells, together below 2^60; or leave it out, and score alone counts"
+        )
+    return given.astype(np.int64, copy=False)
+
+
+def _sum(numbers: NDArray[Any]) -> int:
+    """Return the sum of whole numbers of at least 0; of large ones as Python has it.
+
+    Integers of 64 bits would wrap around.
+    """
+    small = int(numbers.max(initial=0)) <= LARGEST_SCORE // max(1, len(numbers))
+    return int(numbers.sum()) if small else sum(numbers.tolist())

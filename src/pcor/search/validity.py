@@ -8,21 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.detectors import CountDetector, Detector
+from pcor.detectors import Detector
 from pcor.errors import others_code
-from pcor.rows.cells import View, Words
-from pcor.rows.table import Record, Table
+from pcor.public.context import Words
+
+if TYPE_CHECKING:
+    from pcor.rows.cell_table import CellTable
+    from pcor.rows.table import Record, Table
 
 
 class Validity:
     """The verdicts on one record under one detector.
 
     Attributes:
-        view: all of the table that can matter for this record under this detector.
+        cells: all of the table that can matter for this record under this detector.
     """
 
     def __init__(self, table: Table, record: Record, detector: Detector) -> None:
@@ -31,7 +35,7 @@ class Validity:
         self.detector = detector
         self._known: dict[int, bool] = {}
         with others_code(f"the detector {detector.name!r}"):
-            self.view = table.view_for(record.value, detector)
+            self.cells = table.cells_for(record.value, detector)
 
     def __call__(self, masks: Sequence[int]) -> NDArray[np.bool_]:
         """Return, for each context, whether it is valid."""
@@ -39,37 +43,37 @@ class Validity:
 
     def of_words(self, words: Words) -> NDArray[np.bool_]:
         """Return the verdicts on contexts of the record's space, without remembering them."""
-        return self.judge(self.view, words)
+        return self.judge(self.cells, words)
 
     def judge(
-        self, view: View, words: Words, moments: NDArray[np.float64] | None = None
+        self, cells: CellTable, words: Words, moments: NDArray[np.float64] | None = None
     ) -> NDArray[np.bool_]:
-        """Ask the detector about contexts whose rows are all in the view."""
+        """Ask the detector about contexts whose rows are all in these cells."""
         if moments is None and self.detector.wants_moments:
-            moments = view.several_totals(words, self.cell_moments[:, view.cells])
+            moments = cells.several_totals(words, self.cell_moments[:, cells.cell_numbers])
         with others_code(f"the detector {self.detector.name!r}"):
-            return self.detector.batch(view, self.record.value, words, moments)
+            return self.detector.batch(cells, self.record.value, words, moments)
 
     def read(self) -> None:
         """Read all that the detector asks of the rows of the table, for once and before a draw."""
         self.cell_moments  # noqa: B018 (remembered)
-        if isinstance(self.detector, CountDetector):
+        if self.detector.count_rule is not None:
             self.region  # noqa: B018
 
     @cached_property
     def region(self) -> NDArray[np.int64]:
         """How many rows of each cell of the table a detector that counts finds in V's region."""
+        rule = self.detector.count_rule
+        if rule is None:
+            raise RuntimeError("only a detector that counts has a region")
         with others_code(f"the detector {self.detector.name!r}"):
-            counted: NDArray[np.int64] = self.detector.region_counts(  # type: ignore[attr-defined]
-                self.table.view, self.record.value
-            )
-            return counted
+            return rule.region_counts(self.table.cells, self.record.value)
 
     @cached_property
     def cell_moments(self) -> NDArray[np.float64]:
         """What the detector wants to know of each cell: shape (kinds, cells of the table)."""
         with others_code(f"the detector {self.detector.name!r}"):
-            return self.detector.cell_moments(self.table.view, self.record.value)
+            return self.detector.cell_moments(self.table.cells, self.record.value)
 
     def of_neighbours(self, mask: int) -> NDArray[np.bool_]:
         """Return the verdicts on the one-bit neighbours of a context.
@@ -84,30 +88,30 @@ class Validity:
         inside = [mask for mask in unknown if mask in self.record.space]
         self._known.update(dict.fromkeys(unknown, False))
         if inside:
-            view, words, moments = self.view, self.table.words(inside), None
+            cells, words, moments = self.cells, self.table.words(inside), None
             if around is not None:
                 middle = self.table.words([around])[0]
-                view = view.near(middle)
+                cells = cells.near(middle)
                 places = [(around ^ mask).bit_length() - 1 for mask in inside]
-                moments = self._moments(view, middle, places, words)
-            verdicts = self.judge(view, words, moments)
+                moments = self._moments(cells, middle, places, words)
+            verdicts = self.judge(cells, words, moments)
             self._known.update(zip(inside, verdicts.tolist(), strict=True))
         return np.array([self._known[mask] for mask in masks], dtype=bool)
 
     def _moments(
-        self, view: View, middle: Words, places: Sequence[int], words: Words
+        self, cells: CellTable, middle: Words, places: Sequence[int], words: Words
     ) -> NDArray[np.float64] | None:
         """Return the moments of the neighbours that differ in these places, from one pass.
 
         Each differs from the whole's by what one value adds or drops. Where the detector says that
         rounding would show, they are summed anew.
         """
-        if not self.detector.has_kernel or self.detector.reach is not None:
+        if not self.detector.has_kernel or self.detector.window_rows is not None:
             return None
-        weights = self.cell_moments[:, view.cells]
-        whole, all_of_them = view.neighbour_moments(middle, weights, self.table.schema.width)
+        weights = self.cell_moments[:, cells.cell_numbers]
+        whole, all_of_them = cells.neighbour_moments(middle, weights, self.table.schema.width)
         moments = all_of_them[:, places]
         with others_code(f"the detector {self.detector.name!r}"):
             lost = self.detector.lost_digits(moments, whole)
-        moments[:, lost] = view.several_totals(words[lost], weights)
+        moments[:, lost] = cells.several_totals(words[lost], weights)
         return np.ascontiguousarray(moments)

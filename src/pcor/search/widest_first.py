@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from pcor.errors import NoValidContext, ParameterError, check_whole
 from pcor.public.context import Space
+from pcor.public.guarantee import USUAL, Guarantee
 from pcor.search.base import MOST_TRIES, NONE_FOUND, Explorer, GraphSearch, Rows
 from pcor.search.guess import Guess, Numbers
 
@@ -70,6 +71,7 @@ class WidestFirst(GraphSearch):
     """
 
     name: ClassVar[str] = "widest_first"
+    randomized: ClassVar[bool] = False  # its numbers are from a public seed
     samples: int = 20_000
     tries: int | None = None  # type: ignore[assignment]  # settled() fills it in
     seed: int = 0
@@ -81,8 +83,11 @@ class WidestFirst(GraphSearch):
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or self.seed < 0:
             raise ParameterError("seed must be a whole number of at least 0")
 
-    def settled(self, free: int, *, compiled: bool) -> WidestFirst:
+    def settled(
+        self, free: int, *, compiled: bool, limit: int | None = None, guarantee: Guarantee = USUAL
+    ) -> WidestFirst:
         """Return the search with its tries as a number, so that a certificate can say it."""
+        del limit, guarantee
         if self.tries is not None:
             return self
         return replace(self, tries=usual_tries(free, compiled=compiled))

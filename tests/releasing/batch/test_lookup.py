@@ -12,7 +12,7 @@ import pytest
 import pcor
 from pcor.errors import RecordError
 from pcor.ledger import Ledger
-from pcor.releasing.batch.lookup import LookedUp, find_several
+from pcor.releasing.batch.lookup import Lookup, find_several
 from tests.helpers.batches import LOOSE
 from tests.helpers.engines import LOCAL, SERVERS
 from tests.helpers.engines import SCHEMA as ENGINE_SCHEMA
@@ -50,17 +50,17 @@ def check_found(lazy: pcor.Table, keys: list[int | str]) -> None:
             return str(error)
         return found.key, found.value, found.space
 
-    together = LookedUp(lazy)
+    together = Lookup(lazy)
     together.look_up(keys)
     assert len(together._known) >= 4
-    assert [look(together, key) for key in keys] == [look(lazy, key) for key in keys]
+    assert [look(together.table, key) for key in keys] == [look(lazy, key) for key in keys]
 
 
 def test_row_numbers_are_looked_up_one_by_one(tmp_path: Path) -> None:
     numbered = pcor.Schema(metric="pay", attributes={"year": [2019, 2020, 2021]})
     lazy = pcor.Table(LOCAL["duckdb"](engine_people(60), tmp_path), numbered)
-    assert lazy._elsewhere is not None
-    assert find_several(lazy._elsewhere, [1, 2, 3]) == {}
+    assert lazy.pushdown is not None
+    assert find_several(lazy.pushdown, [1, 2, 3]) == {}
     results = pcor.release_many(lazy, [1, 59, 60], 1, **LOOSE)
     assert isinstance(results[2], RecordError)
 
@@ -77,8 +77,8 @@ def test_all_records_share_the_passes_over_rows_that_lie_elsewhere(
 
     def asked(records: list[int]) -> tuple[int, list[Any]]:
         lazy = pcor.Table(LOCAL["duckdb"](rows, tmp_path), ENGINE_SCHEMA)
-        assert lazy._elsewhere is not None
-        engine = lazy._elsewhere.engine
+        assert lazy.pushdown is not None
+        engine = lazy.pushdown.engine
         real, queries = engine.run, 0
 
         def run(query: str) -> pa.Table:
@@ -125,15 +125,15 @@ def test_no_row_decides_the_order_of_entries_by_a_limit_of_the_engine(
         """Return how many pairs the records of a round need together."""
         lazy = pcor.Table(LOCAL["duckdb"](people, tmp_path), ENGINE_SCHEMA)
         needed = []
-        assert lazy._elsewhere is not None
-        real = lazy._elsewhere.pairs
+        assert lazy.pushdown is not None
+        real = lazy.pushdown.pairs
 
         def pairs(*ends: float) -> Any:
             found = real(*ends)
             needed.append(len(found.values))
             return found
 
-        with patch.object(lazy._elsewhere, "pairs", pairs):
+        with patch.object(lazy.pushdown, "pairs", pairs):
             pcor.release_many(lazy, keys, 1, workers=2, detector=rule)
         return max(needed)
 
@@ -154,9 +154,9 @@ def test_an_engine_that_fails_ends_the_run_before_anything_is_charged(
 ) -> None:
     rows = engine_people(200)
     lazy = pcor.Table(LOCAL["duckdb"](rows, tmp_path), ENGINE_SCHEMA)
-    assert lazy._elsewhere is not None
+    assert lazy.pushdown is not None
     with (
-        patch.object(lazy._elsewhere.engine, "run", side_effect=RuntimeError("a cell: 400.5")),
+        patch.object(lazy.pushdown.engine, "run", side_effect=RuntimeError("a cell: 400.5")),
         pytest.raises(pcor.errors.SourceError, match="could not answer") as raised,
     ):
         pcor.release_many(lazy, [3, 10], 1, ledger=ledger, dataset=DATASET, **LOOSE)

@@ -26,7 +26,7 @@ from pcor.errors import (
 )
 from pcor.ledger import Ledger
 from pcor.releasing.batch import run as running
-from pcor.releasing.batch.lookup import LookedUp
+from pcor.releasing.batch.lookup import Lookup
 from pcor.releasing.run import read_and_draw
 from tests.helpers.batches import LOOSE, SOME, bits, many, written
 from tests.helpers.ledger_clients import DATASET, EACH, OUTLIER, SETTINGS, table
@@ -250,7 +250,7 @@ def test_a_source_that_fails_between_two_rounds_leaves_the_first(ledger: Ledger)
         if failure is not None:
             raise failure
 
-    with patch.object(running, "ROUND", 3), patch.object(LookedUp, "look_up", look_up):
+    with patch.object(running, "ROUND", 3), patch.object(Lookup, "look_up", look_up):
         results = many(ledger=ledger, workers=1)
     assert [type(found) for found in results] == [pcor.Release] * 3 + [NotAsked] * 2
     assert "2 not asked for" in str(results)

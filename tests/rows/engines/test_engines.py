@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 import pcor
 from pcor.errors import RecordError, SourceError, TooLarge
-from pcor.rows.cells import View
+from pcor.public.window import Window
+from pcor.rows.cell_table import CellTable
 from pcor.rows.queries.nearest import Layers
-from pcor.rows.queries.pushdown import Pushdown
-from pcor.rows.remote import DistantView, Need
+from pcor.rows.remote import RemoteCellTable
 from pcor.search.coe import outlier_rows
 from pcor.search.validity import Validity
 from tests.helpers.engines import LOCAL, SCHEMA, people
@@ -47,13 +47,13 @@ def table(
     return pcor.Table(LOCAL[request.param](rows, tmp_path_factory.mktemp("rows")), SCHEMA)
 
 
-def sides(view: View, value: float, reach: int) -> dict[tuple[int, bool], list[float]]:
+def sides(cells: CellTable, value: float, rows: int) -> dict[tuple[int, bool], list[float]]:
     """Return, for each cell's bits and side, the nearest metrics: a twin that sorts rows."""
     found: dict[tuple[int, bool], list[float]] = defaultdict(list)
-    for needs, metric, count in zip(view.needs, view.values, view.counts, strict=True):
-        found[int(needs[0]), bool(metric < value)] += [float(metric)] * int(count)
+    for required, metric, count in zip(cells.required, cells.values, cells.counts, strict=True):
+        found[int(required[0]), bool(metric < value)] += [float(metric)] * int(count)
     return {
-        (cell, below): sorted(metrics, reverse=below)[:reach]
+        (cell, below): sorted(metrics, reverse=below)[:rows]
         for (cell, below), metrics in found.items()
     }
 
@@ -79,11 +79,8 @@ def test_a_release_differs_in_nothing_but_the_engine(table: pcor.Table, rows: pa
 
 
 def test_differential_privacy_for_everyone_needs_no_pairs(table: pcor.Table) -> None:
-    assert isinstance(table.view, DistantView)
-    few = Pushdown(table._elsewhere.engine, SCHEMA, 400)  # type: ignore[union-attr]
-    narrow = object.__new__(pcor.Table)
-    narrow.__dict__ |= {"schema": SCHEMA, "_elsewhere": few, "_encoded": None}
-    narrow.view = DistantView.over(few)
+    assert table.pushdown is not None
+    narrow = pcor.Table(table.pushdown.engine, SCHEMA, pairs=400)
     released = pcor.release(narrow, 3, 1.0, "tail", guarantee="dp")
     assert released.promise.guarantee == pcor.PureDP()
 
@@ -101,7 +98,7 @@ def test_outliers_come_with_their_metrics_in_one_question(
     many = pcor.Tail(share=0.1)
     expected = outlier_rows(pcor.Table(rows, SCHEMA), detector=many)
     assert len({value for _, value in expected}) > 2
-    engine = table._elsewhere.engine  # type: ignore[union-attr]
+    engine = table.pushdown.engine  # type: ignore[union-attr]
     run = Mock(wraps=engine.run)
     monkeypatch.setattr(engine, "run", run)
     found = outlier_rows(table, detector=many)
@@ -184,9 +181,9 @@ def test_a_hot_cell_piles_and_crowds_are_read_by_their_nearest_rows(
     rows = crowds()
     table, memory = pcor.Table(LOCAL[engine](rows, tmp_path), CROWDED), pcor.Table(rows, CROWDED)
     for value in (700.0, 900_000.5, 1e9, -1e9, 50_000.0, 1000.0):
-        assert isinstance(table.view, DistantView)
-        seen = table.view.seen_from(value, Need(reach=41))
-        assert sides(seen, value, 41) == sides(memory.view, value, 41)
+        assert isinstance(table.cells, RemoteCellTable)
+        seen = table.cells.seen_through(Window(rows=41), value)
+        assert sides(seen, value, 41) == sides(memory.cells.in_memory(), value, 41)
         assert len(seen.values) <= 2 * 2 * 41
     assert same_coe(table, memory, 1501, "lof")
 
@@ -234,8 +231,8 @@ def test_what_comes_back_does_not_grow_with_the_rows() -> None:
             metric="pay", attributes={"job": ["job 0", "job 1", "job 2"]}, id="key"
         )
         table = pcor.Table(relation, schema)
-        table.view_for(table.record(17).value, pcor.LOF())
-        returned.append(table._elsewhere.bytes_returned)  # type: ignore[union-attr]
+        table.cells_for(table.record(17).value, pcor.LOF())
+        returned.append(table.pushdown.bytes_returned)  # type: ignore[union-attr]
     assert returned[1] <= 1.01 * returned[0]
 
 
@@ -247,17 +244,17 @@ def test_records_that_are_prepared_together_share_the_pass(rows: pa.Table, tmp_p
         for detector in (pcor.LOF(k=5), pcor.Tail(), pcor.Grubbs(tail="upper")):
             table.prepare(records, detector)
             asked: list[str] = []
-            run = table._elsewhere.engine.run  # type: ignore[union-attr]
+            run = table.pushdown.engine.run  # type: ignore[union-attr]
 
             def counted(query: str, run: Any = run, asked: list[str] = asked) -> pa.Table:
                 asked.append(query)
                 return run(query)
 
-            table._elsewhere.engine.run = counted  # type: ignore[union-attr,method-assign]
+            table.pushdown.engine.run = counted  # type: ignore[union-attr,method-assign]
             found = [Validity(table, r, detector) for r in records]
             assert all(v.cell_moments is not None for v in found)
             assert asked == []
-            table._elsewhere.engine.run = run  # type: ignore[union-attr,method-assign]
+            table.pushdown.engine.run = run  # type: ignore[union-attr,method-assign]
             assert same_coe(table, memory, 10, detector)
 
 
@@ -278,9 +275,9 @@ def test_too_many_pairs_are_refused_with_the_setting_and_without_their_number(
 
 
 def test_a_part_is_never_taken_for_the_whole(table: pcor.Table) -> None:
-    """A view with some pairs asks for whole populations where they are."""
-    assert isinstance(table.view, DistantView)
-    seen = table.view.seen_from(2500.0, Need(low=2400.0))
+    """A table with some pairs asks for whole populations where they are."""
+    assert isinstance(table.cells, RemoteCellTable)
+    seen = table.cells.seen_through(Window(low=2400.0), 2500.0)
     mask = table.words([(1 << SCHEMA.width) - 1])[0]
     assert int(seen.distribution(mask)[1].sum()) == 600
     assert int(seen.inside(mask).distribution(mask)[1].sum()) == 600
@@ -301,7 +298,7 @@ def test_a_record_that_has_gone_meanwhile_is_noticed() -> None:
 
 def test_work_on_single_rows_is_refused_in_an_engine(table: pcor.Table) -> None:
     with pytest.raises(SourceError, match="rows have to be in memory"):
-        table._rows  # noqa: B018
+        table.rows  # noqa: B018
 
 
 def test_a_broken_query_tells_nothing_of_the_rows() -> None:
@@ -318,8 +315,8 @@ def test_a_broken_query_tells_nothing_of_the_rows() -> None:
 )
 def test_an_interrupt_inside_duckdb_is_an_interrupt_and_no_failure(said: Exception) -> None:
     table = pcor.Table(duckdb.from_arrow(people(60)), SCHEMA)
-    assert table._elsewhere is not None
-    table._elsewhere.engine._relation = Mock(query=Mock(side_effect=said))  # type: ignore[attr-defined]
+    assert table.pushdown is not None
+    table.pushdown.engine._relation = Mock(query=Mock(side_effect=said))  # type: ignore[attr-defined]
     with pytest.raises(KeyboardInterrupt):
         pcor.release(table, 3, 1)
 
@@ -327,10 +324,10 @@ def test_an_interrupt_inside_duckdb_is_an_interrupt_and_no_failure(said: Excepti
 def test_a_query_that_fails_ends_the_snapshot_of_a_database(rows: pa.Table, tmp_path: Path) -> None:
     """Whether the transaction outlived it is not known, so no later answer may be mixed in."""
     table = pcor.Table(LOCAL["sqlite"](rows, tmp_path), SCHEMA)
-    assert table._elsewhere is not None
+    assert table.pushdown is not None
     assert table.record(3).key == 3
     with pytest.raises(Exception, match="no such table"):
-        table._elsewhere.engine.run("SELECT * FROM nowhere")
+        table.pushdown.engine.run("SELECT * FROM nowhere")
     with pytest.raises(SourceError, match=r"make the table anew: pcor\.Table"):
         table.record(3)
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import pcor
 from pcor.cli import app
 from pcor.errors import ParameterError, SourceError
-from pcor.rows.remote import DistantView
+from pcor.rows.remote import RemoteCellTable
 from tests.helpers.engines import LOCAL, SCHEMA, people
 from tests.helpers.same_rows import same_coe
 
@@ -42,7 +42,7 @@ def test_many_files_are_one_table(form: str, rows: pa.Table, tmp_path: Path) -> 
         LOCAL["files"](rows, tmp_path)
         source = sorted(tmp_path.glob("*.parquet")) if form == "list" else tmp_path
     table = pcor.Table(source, SCHEMA, memory=memory)
-    assert isinstance(table.view, DistantView)
+    assert isinstance(table.cells, RemoteCellTable)
     assert same_coe(table, pcor.Table(rows, SCHEMA), 3, pcor.LOF(k=5))
 
 

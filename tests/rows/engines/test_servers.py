@@ -23,7 +23,6 @@ from pcor.releasing.run import read_and_draw, release_from
 from pcor.rows import database
 from pcor.rows.engines.base import asking
 from pcor.rows.engines.databases import DatabaseEngine
-from pcor.rows.queries.pushdown import Pushdown
 from tests.helpers.engines import SCHEMA, SERVERS, change, people
 from tests.helpers.postgres import postgres
 from tests.helpers.spark import spark, spark_frame
@@ -67,9 +66,8 @@ def test_outliers_are_the_same_as_in_memory(table: pcor.Table, rows: pa.Table) -
 
 def test_a_row_number_names_nothing(table: pcor.Table) -> None:
     schema = pcor.Schema(metric="pay", attributes={"year": [2019, 2020, 2021]})
-    numbered = object.__new__(pcor.Table)
-    numbered.__dict__ |= table.__dict__ | {"schema": schema}
-    numbered._elsewhere = Pushdown(table._elsewhere.engine, schema)  # type: ignore[union-attr]
+    assert table.pushdown is not None
+    numbered = pcor.Table(table.pushdown.engine, schema)
     with pytest.raises(RecordError, match=r"have no order.*declare the id column"):
         numbered.record(3)
 
@@ -156,18 +154,18 @@ def test_one_snapshot_answers_all_questions() -> None:
 def test_the_connection_cannot_write() -> None:
     table = pcor.Table(SERVERS["postgresql"](people(60), Path()), SCHEMA)
     with pytest.raises(Exception, match="read-only"):
-        table._elsewhere.engine.run(  # type: ignore[union-attr]
+        table.pushdown.engine.run(  # type: ignore[union-attr]
             "INSERT INTO people SELECT * FROM people RETURNING key"
         )
 
 
 def end_connection(url: str, table: pcor.Table) -> None:
     """Let the server end the connection that a table reads through."""
-    assert table._elsewhere is not None
-    number = table._elsewhere.engine.run("SELECT pg_backend_pid() AS pid").column("pid")[0].as_py()
+    assert table.pushdown is not None
+    number = table.pushdown.engine.run("SELECT pg_backend_pid() AS pid").column("pid")[0].as_py()
     end = f"SELECT pg_terminate_backend({number}, 10000)"
     change(url.partition("#")[0], lambda cursor: cursor.execute(end))
-    table.view.prepare()  # type: ignore[attr-defined] # what it had read, it forgets
+    table.prepare([], pcor.LOF())  # what it had read, it forgets
 
 
 @pytest.fixture
@@ -234,7 +232,7 @@ def test_an_interrupt_inside_postgresql_is_told_from_a_limit_of_the_server(
 ) -> None:
     url = SERVERS["postgresql"](people(60), Path())
     table = pcor.Table(url, SCHEMA)
-    engine = table._elsewhere.engine  # type: ignore[union-attr]
+    engine = table.pushdown.engine  # type: ignore[union-attr]
     number = engine.run("SELECT pg_backend_pid() AS pid").column("pid")[0].as_py()
 
     def interrupt() -> None:
@@ -276,8 +274,8 @@ def test_every_numeric_type_of_postgresql_is_a_metric(kind: str) -> None:
         ),
     )
     table = pcor.Table(url.replace("#people", "#other"), SCHEMA)
-    assert int(table.view.cell_counts.sum()) == 80
-    assert isinstance(table._elsewhere.engine, DatabaseEngine)  # type: ignore[union-attr]
+    assert int(table.cells.cell_counts.sum()) == 80
+    assert isinstance(table.pushdown.engine, DatabaseEngine)  # type: ignore[union-attr]
 
 
 @pytest.mark.skipif("PCOR_DATA" not in os.environ, reason="needs the real tables: set PCOR_DATA")

@@ -101,7 +101,7 @@ def test_a_null_in_every_column_is_refused_or_dropped_as_declared(
     table, memory = pcor.Table(source, loose), pcor.Table(rows, loose)
     assert cells(table) == cells(memory)
     # The row without an id is still one of the rows.
-    assert int(table.view.cell_counts.sum()) == 36
+    assert int(table.cells.cell_counts.sum()) == 36
     assert same_coe(table, memory, int(rows["key"][9].as_py()), pcor.LOF(k=3, min_population=5))
 
 

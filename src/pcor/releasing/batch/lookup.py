@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pcor.rows.keys import plain_key
-from pcor.rows.queries.pushdown import Found, Pushdown
+from pcor.rows.queries.pushdown import KeyedRow, Pushdown
 from pcor.rows.queries.queries import Questions, column
 from pcor.rows.table import Table
 
@@ -23,25 +23,35 @@ _LARGEST = {"integer": 1 << 63, "float": 1 << 53}
 Key = int | str
 
 
-class LookedUp(Table):
-    """A table that knows the rows of some keys already; in all else the same table."""
+class Lookup:
+    """The rows that some keys of a table name, found in one pass and remembered. Private.
+
+    Args:
+        table: where to look.
+
+    Attributes:
+        table: the same table, which asks here what a key names.
+    """
 
     def __init__(self, table: Table) -> None:
-        self.__dict__ |= table.__dict__
-        self._known: dict[Key, list[Found]] = {}
+        self.table = table.found_by(self.find)
+        self._source = table
+        self._known: dict[Key, list[KeyedRow]] = {}
 
     def look_up(self, keys: Sequence[Key]) -> None:
-        """Find the rows of several keys in one pass, and forget those found before. Private."""
-        self._known = {} if self._elsewhere is None else find_several(self._elsewhere, keys)
+        """Find the rows of several keys in one pass, and forget those found before."""
+        pushdown = self._source.pushdown
+        self._known = {} if pushdown is None else find_several(pushdown, keys)
 
-    def _found(self, key: Key) -> list[Found]:
+    def find(self, key: Key) -> list[KeyedRow]:
+        """Return the rows that a key names."""
         # Also what was asked by itself: the draw, which is charged, must not ask again.
         if key not in self._known:
-            self._known[key] = super()._found(key)
+            self._known[key] = self._source.find(key)
         return self._known[key]
 
 
-def find_several(rows: Pushdown, keys: Sequence[Key]) -> dict[Key, list[Found]]:
+def find_several(rows: Pushdown, keys: Sequence[Key]) -> dict[Key, list[KeyedRow]]:
     """Return what each key names: nothing, a row, or two to say that it is more than one.
 
     A key that is not in the answer has to be asked for by itself.
@@ -49,7 +59,7 @@ def find_several(rows: Pushdown, keys: Sequence[Key]) -> dict[Key, list[Found]]:
     kind = None if rows.schema.id is None else rows.engine.kinds[rows.schema.id]
     if kind not in _COMPARED or len(keys) < 2:
         return {}
-    found: dict[Key, list[Found]] = {key: [] for key in keys if _comparable(key, kind)}
+    found: dict[Key, list[KeyedRow]] = {key: [] for key in keys if _comparable(key, kind)}
     return found | _ask(rows, list(found), kind) if found else {}
 
 
@@ -57,7 +67,7 @@ def _comparable(key: Key, kind: str) -> bool:
     return kind == "text" or (isinstance(key, int) and abs(key) < _LARGEST[kind])
 
 
-def _ask(rows: Pushdown, keys: Sequence[Key], kind: str) -> dict[Key, list[Found]]:
+def _ask(rows: Pushdown, keys: Sequence[Key], kind: str) -> dict[Key, list[KeyedRow]]:
     """Ask for all keys at once: how many rows each has, and what stands in the only one."""
     dialect = rows.engine.dialect
     questions = Questions(rows.engine, rows.schema)
@@ -77,7 +87,7 @@ def _ask(rows: Pushdown, keys: Sequence[Key], kind: str) -> dict[Key, list[Found
     for own, value, count, *places in zip(
         answer.column("k").to_pylist(), values, counts, *numbers, strict=True
     ):
-        row = Found(own, float(value), tuple(places))
+        row = KeyedRow(own, float(value), tuple(places))
         found[plain_key(own)] = [row] if count == 1 else [row, row]
     return found
 

@@ -32,7 +32,7 @@ from pcor.mechanism.randomness import Chooser
 from pcor.mechanism.selection import SystemChooser
 from pcor.releasing.answers import Answer, Outcome, answer_from, read_answer
 from pcor.releasing.batch.drawers import Drawers
-from pcor.releasing.batch.lookup import LookedUp
+from pcor.releasing.batch.lookup import Lookup
 from pcor.releasing.batch.plan import ManyPlan, plan_many
 from pcor.releasing.batch.results import Results
 from pcor.releasing.batch.results_file import Kept, results_file
@@ -206,7 +206,8 @@ class _Run:
         draw: Callable[[Table, int | str], Outcome],
         progress: Progress | None,
     ) -> None:
-        self._table, self._planned, self._requests = LookedUp(table), planned, requests
+        self._lookup, self._planned, self._requests = Lookup(table), planned, requests
+        self._table = self._lookup.table
         self._payer, self._kept, self._drawers, self._draw_one = payer, kept, drawers, draw
         self._progress = progress
         self._records = list(dict.fromkeys(planned.records))
@@ -267,7 +268,7 @@ class _Run:
 
     def _look_up(self, places: Sequence[int]) -> dict[int, Record]:
         """Find the records; who is not there is refused before the charge, as by ``release``."""
-        self._table.look_up([self._records[place] for place in places])
+        self._lookup.look_up([self._records[place] for place in places])
         found = {}
         for place in places:
             try:

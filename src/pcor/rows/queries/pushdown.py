@@ -56,7 +56,7 @@ _RECORDS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, repr=False)
-class Cells:
+class CellSums:
     """What is known of every cell. Private.
 
     Attributes:
@@ -85,7 +85,7 @@ class Cells:
         return int(self.counts.sum())
 
 
-class Found(NamedTuple):
+class KeyedRow(NamedTuple):
     """A row that a key names. Private."""
 
     key: object
@@ -144,22 +144,22 @@ class Pushdown:
                 "tail, neighbourhood, rare_bin"
             )
 
-    def find(self, condition: str) -> list[Found]:
+    def find(self, condition: str) -> list[KeyedRow]:
         """Return up to two of the rows that meet a condition on the source and fit the schema."""
         return self._found(self._questions.coded(self._key, where=condition))
 
-    def row(self, number: int) -> list[Found]:
+    def row(self, number: int) -> list[KeyedRow]:
         """Return the row of this number, if there is one and it fits the schema."""
         source = f"(SELECT * FROM {self.engine.source} LIMIT 1 OFFSET {number})"
         return self._found(self._questions.coded(str(number), source=source))
 
-    def _found(self, tables: Sequence[str]) -> list[Found]:
+    def _found(self, tables: Sequence[str]) -> list[KeyedRow]:
         names, where = [*self._questions.names, "x", "k"], self._questions.where()
         query = f"SELECT {', '.join(names)} FROM coded {where} LIMIT 2"
         found = self._questions.ask(query, *tables)
         columns = [found.column(name).to_pylist() for name in names]
         return [
-            Found(key, float(value), tuple(map(int, codes)))
+            KeyedRow(key, float(value), tuple(map(int, codes)))
             for *codes, value, key in zip(*columns, strict=True)
         ]
 
@@ -281,7 +281,7 @@ class Pushdown:
         lines = zip(*(found.column(name).to_pylist() for name in ("v", "k", "n")), strict=True)
         return [(k, float(v)) for v, k, count in lines if v is not None for _ in range(count)]
 
-    def _checked_cells(self) -> Cells:
+    def _checked_cells(self) -> CellSums:
         """Group all rows, refuse what the schema refuses, and return the cells that are left."""
         centre, scale = self._centre()
         found = self._all_groups(centre, scale)
@@ -311,7 +311,7 @@ class Pushdown:
         lines: tuple[NDArray[Any], ...],
         centre: float,
         marks: Integers,
-    ) -> Cells:
+    ) -> CellSums:
         """Add up the lines of each cell: its layers, and values that are written differently."""
         counts, sums, squares, lowest, highest = lines
         if self.engine.dialect.nearest is None:
@@ -323,7 +323,7 @@ class Pushdown:
             np.bincount(place, line, len(codes)).astype(np.float64)
             for line in (counts, sums, squares)
         )
-        return Cells(codes, rows.astype(np.int64), total, square, low, high, centre, marks)
+        return CellSums(codes, rows.astype(np.int64), total, square, low, high, centre, marks)
 
     def _all_groups(self, centre: float, scale: float) -> pa.Table:
         """Group all rows, those that do not fit included."""

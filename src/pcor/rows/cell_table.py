@@ -1,0 +1,248 @@
+"""CellTable: cells and pairs in memory, as kernels read them, or the part some contexts can cover.
+
+Private: everything. It can be narrowed to what the one-bit neighbours of a context can cover, or
+to what lies inside an outer context: fewer pairs, the same answers for those contexts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcor.public.context import Words
+from pcor.rows.cells import Cells, Distribution, Rule
+
+
+@dataclass(frozen=True, repr=False)
+class CellTable(Cells):
+    """Cells, and their pairs sorted by metric.
+
+    Attributes:
+        required: the required bits of each pair's cell, shape (pairs, words).
+        values: the metric of each pair, rising.
+        counts: the rows of each pair.
+        pair_cells: the cell of each pair, as a place among the whole table's.
+        ask: tells the whole distribution of a population, where only some pairs are here.
+    """
+
+    required: Words
+    values: NDArray[np.float64]
+    counts: NDArray[np.int32]
+    pair_cells: NDArray[np.int32]
+    ask: Callable[[Words], Distribution] | None = None
+
+    @classmethod
+    def of_one_cell(cls, values: NDArray[np.float64]) -> CellTable:
+        """Return one cell that every context covers, with these metrics; they rise strictly."""
+        rows = len(values)
+        return cls(
+            cell_required=np.zeros((1, 1), dtype=np.uint64),
+            cell_counts=np.array([rows]),
+            cell_sums=np.array([values.sum()]),
+            cell_squares=np.array([(values**2).sum()]),
+            centre=0.0,
+            cell_numbers=np.zeros(1, dtype=np.int64),
+            cell_places=np.zeros((1, 1), dtype=np.int64),
+            required=np.zeros((rows, 1), dtype=np.uint64),
+            values=values,
+            counts=np.ones(rows, dtype=np.int32),
+            pair_cells=np.zeros(rows, dtype=np.int32),
+        )
+
+    def visible(self, value: float, rule: Rule) -> CellTable:
+        """Return all of it, or the nearest pairs of each cell where the rule looks at no others."""
+        rows = rule.window_rows
+        return self if rows is None else self.nearest(value, rows)
+
+    def in_memory(self) -> CellTable:
+        """Return it as it is."""
+        return self
+
+    def prepare(self, values: Sequence[float], rule: Rule) -> None:
+        """Read nothing: all of it is here."""
+
+    def read_all(self) -> None:
+        """Read nothing: all of it is here, and stays as it is."""
+
+    @cached_property
+    def centred(self) -> NDArray[np.float64]:
+        """The metric of each pair less the centre."""
+        return self.values - self.centre
+
+    def place(self, value: float) -> int:
+        """Return the first pair with this metric."""
+        return int(np.searchsorted(self.values, value))
+
+    def alike(self, required: Words, value: float) -> NDArray[np.int64]:
+        """Return the pairs of one cell with one metric: several where each row is a pair.
+
+        Args:
+            required: the required bits of the cell.
+            value: the metric.
+        """
+        end = int(np.searchsorted(self.values, value, side="right"))
+        pairs = np.arange(self.place(value), end)
+        alike: NDArray[np.int64] = pairs[(self.required[pairs] == required).all(axis=1)]
+        return alike
+
+    def by_cell(
+        self, pairs: slice | NDArray[np.bool_], weights: NDArray[Any]
+    ) -> NDArray[np.float64]:
+        """Return, for each cell here, the summed weights of those of some pairs in it."""
+        # A pair names its cell by the place among the whole table's, in a narrowed table too.
+        size = int(self.cell_numbers.max(initial=-1)) + 1
+        totals = np.bincount(self.pair_cells[pairs], weights, minlength=size)
+        return totals[self.cell_numbers].astype(np.float64, copy=False)
+
+    def rows_between(self, low: float, high: float) -> NDArray[np.int64]:
+        """Return how many rows of each cell have a metric in a closed range."""
+        first, last = self.place(low), int(np.searchsorted(self.values, high, side="right"))
+        inside = slice(first, max(first, last))
+        return self.by_cell(inside, self.counts[inside]).astype(np.int64)
+
+    def above(self, value: float) -> NDArray[np.float64]:
+        """Return of each cell's rows above a metric count, sum, squares; and how many equal it.
+
+        Sums are about the centre. Shape (4, cells).
+        """
+        end = int(np.searchsorted(self.values, value, side="right"))
+        same, above = slice(self.place(value), end), slice(end, None)
+        counts, centred = self.counts[above], self.centred[above]
+        return np.array(
+            [
+                self.by_cell(above, counts),
+                self.by_cell(above, counts * centred),
+                self.by_cell(above, counts * centred**2),
+                self.by_cell(same, self.counts[same]),
+            ]
+        )
+
+    def distribution(self, mask: Words) -> Distribution:
+        """Return the distinct metric values of a population, rising, and their counts."""
+        from pcor._kernels.covering import covered_places
+
+        if self.ask is not None:
+            return self.ask(mask)
+        kept = covered_places(mask, self.required)
+        values, counts = self.values[kept], self.counts[kept].astype(np.int64)
+        if len(values) == 0:
+            return values, counts
+        first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+        return values[first], np.add.reduceat(counts, first)
+
+    def nearest(self, value: float, wanted: int) -> CellTable:
+        """Return only the pairs with the nearest rows of each cell on each side of a metric.
+
+        Enough for a rule that looks at no more than ``wanted`` rows on each side, whatever context
+        they are in; how many pairs that is depends on the cells and not on the rows.
+        """
+        from pcor._kernels.covering import nearest_places
+
+        pairs = nearest_places(
+            self.pair_cells, self.counts, self.place(value), wanted, len(self.cell_required)
+        )
+        return self._narrowed(pairs, np.arange(len(self.cell_numbers)))
+
+    def near(self, mask: Words) -> CellTable:
+        """Return what the context and its one-bit neighbours can cover."""
+        from pcor._kernels.covering import nearly_covered_places
+
+        pairs = nearly_covered_places(mask, self.required)
+        if 2 * len(pairs) > len(self.required):
+            return self  # most of it: copying would cost more than it saves
+        return self._narrowed(pairs, nearly_covered_places(mask, self.cell_required))
+
+    def inside(self, mask: Words) -> CellTable:
+        """Return what contexts contained in this one can cover."""
+        from pcor._kernels.covering import covered_places
+
+        return self._narrowed(
+            covered_places(mask, self.required), covered_places(mask, self.cell_required)
+        )
+
+    def without_row(self, required: Words, value: float) -> CellTable:
+        """Return the table with one row less; there must be one of this cell and metric in it.
+
+        Args:
+            required: the bits of its attribute values.
+            value: its metric.
+        """
+        pair = int(self.alike(required, value)[0])
+        cell = int(self.pair_cells[pair])
+        counts = self.counts.copy()
+        counts[pair] -= 1
+        changed = replace(self, counts=counts)
+        if counts[pair] == 0:
+            # A pair of no rows would still be a minimum or maximum; a cell of none harms nobody.
+            kept = np.delete(np.arange(len(counts)), pair)
+            changed = changed._narrowed(kept, np.arange(len(self.cell_numbers)))
+        return changed._recounted(cell, -1)
+
+    def with_row(self, required: Words, places: NDArray[np.int64], value: float) -> CellTable:
+        """Return the table with one row more.
+
+        Args:
+            required: the bits of its attribute values.
+            places: the positions of those bits.
+            value: its metric.
+        """
+        found = self.cell_numbers[(self.cell_required == required).all(axis=1)]
+        larger = self if len(found) else self._with_cell(required, places)
+        cell = int(found[0]) if len(found) else int(larger.cell_numbers[-1])
+        pair = self.place(value)
+        return replace(
+            larger,
+            required=np.insert(larger.required, pair, required, axis=0),
+            values=np.insert(larger.values, pair, value),
+            counts=np.insert(larger.counts, pair, 1),
+            pair_cells=np.insert(larger.pair_cells, pair, cell),
+        )._recounted(cell, 1)
+
+    def _with_cell(self, required: Words, places: NDArray[np.int64]) -> CellTable:
+        """Return the table with a cell that has no rows yet, numbered after all others."""
+        return replace(
+            self,
+            cell_required=np.append(self.cell_required, required[np.newaxis], axis=0),
+            cell_counts=np.append(self.cell_counts, 0),
+            cell_sums=np.append(self.cell_sums, 0.0),
+            cell_squares=np.append(self.cell_squares, 0.0),
+            cell_numbers=np.append(self.cell_numbers, self.cell_numbers.max(initial=-1) + 1),
+            cell_places=np.append(self.cell_places, places[np.newaxis], axis=0),
+        )
+
+    def _recounted(self, cell: int, change: int) -> CellTable:
+        """Return the table with the totals of one cell brought in line with its pairs.
+
+        Sums are added up anew: what a subtraction leaves is rounded by the size of the whole. In a
+        table of the nearest pairs they are those of its pairs, which no rule that looks at so many
+        rows on each side asks for.
+        """
+        here = self.cell_numbers == cell
+        pairs = self.pair_cells == cell
+        weighted = self.counts[pairs] * self.centred[pairs]
+        return replace(
+            self,
+            cell_counts=np.where(here, self.cell_counts + change, self.cell_counts),
+            cell_sums=np.where(here, weighted.sum(), self.cell_sums),
+            cell_squares=np.where(here, weighted @ self.centred[pairs], self.cell_squares),
+        )
+
+    def _narrowed(self, pairs: NDArray[np.int64], cells: NDArray[np.int64]) -> CellTable:
+        return replace(
+            self,
+            cell_required=self.cell_required[cells],
+            cell_counts=self.cell_counts[cells],
+            cell_sums=self.cell_sums[cells],
+            cell_squares=self.cell_squares[cells],
+            cell_numbers=self.cell_numbers[cells],
+            cell_places=self.cell_places[cells],
+            required=self.required[pairs],
+            values=self.values[pairs],
+            counts=self.counts[pairs],
+            pair_cells=self.pair_cells[pairs],
+        )
