@@ -138,9 +138,9 @@ def test_a_sentence_that_is_true_is_let_be(sentence: str) -> None:
 @pytest.mark.parametrize("page", WRITTEN, ids=name)
 def test_the_tests_that_a_page_points_to_exist(page: Path) -> None:
     text = prose(page)
-    files = set(re.findall(r"\btests/(test_\w+)\.py", text))
+    files = set(re.findall(r"\btests/[\w/]+\.py", text))
     named = set(re.findall(r"`(test_\w+)`", text))
-    code = {path.stem: path.read_text(encoding="utf-8") for path in TESTS.glob("test_*.py")}
+    code = {name(path): path.read_text(encoding="utf-8") for path in TESTS.rglob("*.py")}
     missing = files - code.keys()
     missing |= {test for test in named if not any(f"def {test}(" in c for c in code.values())}
     assert missing == set()
