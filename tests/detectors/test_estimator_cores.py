@@ -203,10 +203,10 @@ def test_the_first_failure_is_told_and_nothing_runs_on_behind_it() -> None:
 def test_a_forked_process_has_threads_of_its_own() -> None:
     """In a process of its own: a fork of this one would take its threads along."""
     script = (
-        "import os\nfrom pcor import parallel\nparallel.cores = lambda: 2\n"
-        "parallel.one_by_one(4, lambda _: None)\n"
+        "import os\nfrom pcor.support import threads\nthreads.cores = lambda: 2\n"
+        "threads.one_by_one(4, lambda _: None)\n"
         "child = os.fork()\n"
-        "parallel.one_by_one(4, lambda _: None)\n"
+        "threads.one_by_one(4, lambda _: None)\n"
         "child or os._exit(7)\n"
         "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )
