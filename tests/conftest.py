@@ -34,6 +34,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return postgres().new_database()
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the tests of one file share a core, and with it what the file sets up.
 
