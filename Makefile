@@ -44,7 +44,7 @@ demo: $(VENV)/core
 
 test: lint types
 	@echo "== tests, $(JOBS) at a time (a quarter of an hour on two cores; those that need a missing part say so)"
-	@$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup $(TESTS)
+	@$(BIN)/python -m pytest --numprocesses $(JOBS) $(TESTS)
 
 # Eight busy loops for each core; they end with the tests, however those end.
 steady: $(VENV)/ready
@@ -53,7 +53,7 @@ steady: $(VENV)/ready
 	for _ in $$(seq $$((8 * $$(getconf _NPROCESSORS_ONLN)))); do \
 	  while :; do :; done & loops="$$loops $$!"; done; \
 	for round in $$(seq $(ROUNDS)); do echo "== round $$round"; \
-	  $(BIN)/python -m pytest -q -x --numprocesses $(JOBS) --dist loadgroup $(or $(TESTS),$(WAITING)) || exit 1; done
+	  $(BIN)/python -m pytest -q -x --numprocesses $(JOBS) $(or $(TESTS),$(WAITING)) || exit 1; done
 
 lint: $(VENV)/ready
 	@echo "== lint"

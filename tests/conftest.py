@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -34,17 +35,17 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return postgres().new_database()
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the tests of one file share a core, and with it what the file sets up.
+    """Put first what takes longest."""
+    from tests.helpers.scheduling import rank
 
-    Pages of the documentation share nothing: each is a group of its own. All that ask Spark share
-    its one session, which takes longer to start than most of them.
-    """
-    for item in items:
-        group = str(item.path)
-        if "page_does_what_it_says" in item.name:
-            group = item.name
-        elif "spark" in item.name:
-            group = "spark"
-        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: rank(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """Let the tests of one file share a worker."""
+    from tests.helpers.scheduling import Scheduling
+
+    config.option.loadscopereorder = False
+    return Scheduling(config, log)
