@@ -33,7 +33,7 @@ def test_the_tests_of_one_file_share_a_worker(tmp_path: Path) -> None:
     for name in ("a", "b", "c", "d"):
         (tmp_path / f"test_{name}.py").write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    ran = subprocess.run(  # noqa: S603
+    ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2", "."],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
