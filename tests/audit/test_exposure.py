@@ -189,6 +189,28 @@ def test_a_utility_of_ones_own_is_audited_exactly(rows: list[Row]) -> None:
     check(rows, DETECTORS["lof"], [40.0], search="direct", utility=Distinct())
 
 
+class Kinds:
+    """How many kinds of people a context covers: one more where a cell gets its first row."""
+
+    sensitivity = 1
+    monotonic = True
+
+    def score(self, population: pcor.Population) -> int:
+        table = population.table
+        covered = table.covered_cells(population.context.mask)
+        return int((covered & (table.cells.cell_counts > 0)).sum())
+
+    def cell_weights(self, table: pcor.Table) -> Any:
+        return np.ones(len(table.cells.cell_counts), dtype=np.int64)
+
+
+@settings(max_examples=5, deadline=None)
+@given(tables())
+def test_a_utility_of_ones_own_that_adds_up_is_audited_exactly(rows: list[Row]) -> None:
+    """Also where whoever leaves was the only one of their kind, and the cell goes with them."""
+    check(rows, DETECTORS["lof"], [40.0], search="direct", utility=Kinds())
+
+
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("utility", ["population", "overlap"])
 def test_with_a_large_epsilon_most_contexts_are_left_out_and_nothing_changes(

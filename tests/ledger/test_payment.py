@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import pcor
@@ -18,6 +19,7 @@ from pcor.releasing.certificate import Receipt
 from pcor.releasing.payment import Claim, Payer, pay_and_draw, settle
 from pcor.releasing.plan import Plan
 from pcor.releasing.request import Request
+from pcor.releasing.run import release_planned
 from tests.helpers.ledger_clients import EACH, OUTLIER, SETTINGS, table
 
 NOBODY = OUTLIER + 1  # is an outlier nowhere
@@ -68,6 +70,27 @@ def test_what_cannot_pay_is_refused() -> None:
     for wrong in (1, "1", object()):
         with pytest.raises(ParameterError, match=r"budget must be a pcor\.Budget.*pcor\.Ledger"):
             release(budget=wrong)
+
+
+def test_a_ledger_is_asked_for_a_dataset_that_has_a_name(ledger: pcor.Ledger) -> None:
+    rows = pa.table({"city": ["Ottawa"] * 3, "salary": [1, 2, 3]})
+    unnamed = pcor.Table(rows, pcor.Schema("salary", {"city": ["Ottawa"]}))
+    with pytest.raises(ParameterError, match="this schema has no name of its own"):
+        pcor.release(unnamed, 2, 1, budget=ledger)
+
+
+def test_a_budget_is_no_ledger() -> None:
+    options: dict[str, Any] = {"ledger": Budget(1), **SETTINGS}
+    with pytest.raises(ParameterError, match=r"ledger must be a pcor\.Ledger"):
+        pcor.release_many(table(), [OUTLIER], EACH, **options)
+    with pytest.raises(ParameterError, match=r"ledger must be"):
+        pcor.release_many(table(), [OUTLIER], EACH, **options | {"ledger": "books.db"})
+
+
+def test_a_plan_of_another_schema_is_not_carried_out() -> None:
+    planned = pcor.plan(pcor.Schema("salary", {"city": ["Ottawa"]}), 1)
+    with pytest.raises(ParameterError, match="made for another schema"):
+        release_planned(planned, table(), OUTLIER)
 
 
 def test_an_answer_that_was_paid_for_says_so_and_one_that_was_not_does_not() -> None:

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pcor import Context, Direct, Grubbs, Overlap, Population, PopulationSize, Table, demo
+from pcor import (
+    Context,
+    Direct,
+    Grubbs,
+    Overlap,
+    Population,
+    PopulationSize,
+    Schema,
+    Table,
+    Tail,
+    demo,
+)
 from pcor.audit import exact_distribution
 from pcor.errors import ParameterError
 from pcor.mechanism.randomness import MECHANISMS
@@ -239,6 +251,49 @@ def test_differential_privacy_for_everyone_takes_counts_of_rows_alone(utility: A
     assert not counts_rows(utility)
     with pytest.raises(ParameterError, match="its proof holds only for counts of rows"):
         plan(PEOPLE.schema, 1, detector="tail", utility=utility, guarantee="dp")
+
+
+@pytest.mark.parametrize("name", ["score", "cell_weights"])
+@pytest.mark.parametrize(
+    "sound", [PopulationSize(), Overlap(OTTAWA)], ids=["population", "overlap"]
+)
+def test_a_method_put_on_our_own_utility_is_no_count_of_rows(sound: Any, name: str) -> None:
+    utility = type(sound)(**vars(sound))
+    object.__setattr__(utility, name, lambda _: 10**6)
+    assert counts_rows(sound)
+    assert not counts_rows(utility)
+    with pytest.raises(ParameterError, match="its proof holds only for counts of rows"):
+        plan(PEOPLE.schema, 1, detector="tail", utility=utility, guarantee="dp")
+
+
+def test_without_weights_nothing_is_drawn_for_everyone_but_the_record() -> None:
+    """Whatever passed as a count of rows: the draw never falls back to another mechanism."""
+    schema = Schema("pay", {"job": ["a", "b"]}, id="id")
+    rows = {"id": [*range(9)], "job": [*"aaaabbbbb"], "pay": [*range(8), 99]}
+    table = Table(pa.table(rows), schema)
+    planned = plan(schema, 1, detector=Tail(0.5, min_population=2), guarantee="dp")
+    wrong = replace(planned, utility=Favouring(Context.full(schema)))
+    validity = Validity(table, table.record(8), planned.detector)
+    assert best_first(planned, validity) is not None
+    with pytest.raises(ParameterError, match="needs a utility that counts rows"):
+        best_first(wrong, validity)
+
+
+@dataclass(frozen=True)
+class Careless(Favouring):
+    """Doubles the counts where they are, by a slip."""
+
+    def cell_weights(self, table: Table) -> Any:
+        weights = table.cells.cell_counts
+        weights *= 2
+        return weights
+
+
+def test_a_utility_cannot_write_into_the_table() -> None:
+    before = PEOPLE.populations([FULL.mask]).tolist()
+    with pytest.raises(ParameterError, match="the utility Careless failed with a ValueError"):
+        release(PEOPLE, 8, 1, RULE, "direct", Careless(OTTAWA))
+    assert PEOPLE.populations([FULL.mask]).tolist() == before
 
 
 # -- what weights must be -------------------------------------------------------------------------

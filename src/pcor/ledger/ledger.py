@@ -70,6 +70,7 @@ from pcor.ledger.upgrading import open_tables
 from pcor.ledger.verifying import Totals, Verification, check_books
 from pcor.mechanism.randomness import Chooser
 from pcor.mechanism.selection import SystemChooser
+from pcor.public.schema import UNNAMED
 from pcor.releasing.amounts import DAMAGED, amount
 from pcor.releasing.answers import write_answer
 from pcor.releasing.certificate import Receipt, Release
@@ -289,6 +290,12 @@ class Ledger:
 
         By default the dataset is the one that the schema names.
         """
+        if dataset is None and plan.schema.name == UNNAMED:
+            raise ParameterError(
+                "a ledger pays for a dataset, and this schema has no name of its own: give it one, "
+                "Schema(..., name=...) or name under [dataset]; or say which, "
+                "ledger.release(..., dataset=...)"
+            )
         return Request.of(
             plan,
             record,

@@ -279,8 +279,8 @@ TITLES = {name: one.title for name, one in GUARANTEES.items()}
 
 def get_guarantee(guarantee: str | Guarantee) -> Guarantee:
     """Return a guarantee from its name."""
-    if isinstance(guarantee, Guarantee):
-        return guarantee
+    if any(type(guarantee) is type(known) for known in GUARANTEES.values()):
+        return guarantee  # type: ignore[return-value]
     if not isinstance(guarantee, str) or guarantee not in GUARANTEES:
         raise UnknownName("guarantee", guarantee, GUARANTEES)
     return GUARANTEES[guarantee]

@@ -74,6 +74,9 @@ POSITIONS = ("public",)
 _DATASET = ("name", "id", "id_type", "id_pattern", "positions")
 _KEYS = ("values", "edges", "outside", "other", "shares")
 
+# What a schema is called that has no name of its own.
+UNNAMED = "dataset"
+
 
 @dataclass(frozen=True, init=False, eq=False)
 class Schema:
@@ -110,7 +113,7 @@ class Schema:
         metric: str | Metric | Mapping[str, Any],
         attributes: Mapping[str, Any],
         id: str | None = None,  # noqa: A002 (the contract's name)
-        name: str = "dataset",
+        name: str = UNNAMED,
         *,
         positions: str | None = None,
         id_type: str | None = None,

@@ -82,11 +82,11 @@ class Payer(Protocol):
         ...
 
 
-def check_payer(payer: object) -> Payer:
+def check_payer(payer: object, what: str = "budget") -> Payer:
     """Return what pays, or refuse what cannot."""
     if not isinstance(payer, Payer):
         raise ParameterError(
-            "budget must be a pcor.Budget, such as pcor.Budget(1), or a pcor.Ledger"
+            f"{what} must be a pcor.Budget, such as pcor.Budget(1), or a pcor.Ledger"
         )
     return payer
 

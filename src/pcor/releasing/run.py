@@ -135,6 +135,8 @@ def release_paid(
     chooser: Chooser,
 ) -> Release:
     """Release what was planned, as a request that a payer is charged for."""
+    if settled.schema != table.schema:
+        raise ParameterError("the plan was made for another schema than the table's; plan again")
     return pay_and_draw(
         payer,
         request,
@@ -231,6 +233,8 @@ def best_first(settled: Plan, validity: Validity) -> BestFirst | MarginOrder | N
         return None
     weights = Scorer(settled.utility, validity.table).weights
     if weights is None:
+        if not settled.guarantee.relaxed:  # or the draw would be another than the one proven
+            raise ParameterError(f"guarantee {settled.guarantee} needs a utility that counts rows")
         return None
     return terms_of(settled.guarantee).candidates(settled, validity, weights)
 

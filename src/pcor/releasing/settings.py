@@ -63,7 +63,8 @@ class Option:
         describe: how a certificate and a request write what a plan has settled; ``None`` where the
             search's or the bill's own words say it.
         later: whether requests were written without it: left at its default, it is not in them, so
-            that what was answered once keeps its fingerprint.
+            that what was answered once keeps its fingerprint. A plan leaves such a setting as it
+            was given.
     """
 
     help: str
@@ -236,6 +237,8 @@ class Settings:
         named = cls(**options)
         if settings is None:
             return named
+        if not isinstance(settings, Settings):
+            raise ParameterError("settings must be pcor.Settings(...)")
         if named != cls():
             raise ParameterError("give settings, or options by name, and not both")
         return settings

@@ -68,6 +68,13 @@ class Cells(ABC):
     cell_numbers: NDArray[np.int64]
     cell_places: NDArray[np.int64]
 
+    def __post_init__(self) -> None:
+        # A utility of the user's own is shown them. Were it to write into one, by a slip, every
+        # later release of the table would count other rows than there are.
+        for column in vars(self).values():
+            if isinstance(column, np.ndarray):
+                column.setflags(write=False)
+
     @abstractmethod
     def distribution(self, mask: Words) -> Distribution:
         """Return the distinct metric values of a population, rising, and their counts."""

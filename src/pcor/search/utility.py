@@ -152,11 +152,13 @@ class Overlap:
 def counts_rows(utility: object) -> TypeGuard[PopulationSize | Overlap]:
     """Tell whether the scores are known to be counts of rows: sums over cells, 1 for each row.
 
-    By the very class: the proof of ``guarantee="dp"`` rests on it, so no declaration will do. One
-    derived from it may score otherwise, and is taken at its own word like any other: by its
-    methods and the sensitivity that it declares.
+    By the very class, with nothing put into its place in the object: the proof of
+    ``guarantee="dp"`` rests on it, so no declaration will do. One derived from it may score
+    otherwise, and is taken at its own word like any other: by its methods and the sensitivity that
+    it declares.
     """
-    return type(utility) in (PopulationSize, Overlap)
+    own = type(utility) in (PopulationSize, Overlap)
+    return own and vars(utility).keys() <= {"context"}
 
 
 def is_additive(utility: object) -> TypeGuard[AdditiveUtility]:
@@ -296,7 +298,8 @@ def _weights(utility: AdditiveUtility, table: Table) -> NDArray[np.int64]:
             f"{who}: cell_weights must return one whole number of at least 0 for each cell of "
             "table.cells, together below 2^60; or leave it out, and score alone counts"
         )
-    return given.astype(np.int64, copy=False)
+    # A cell that nobody is in any more is one that a table without them does not have.
+    return np.where(table.cells.cell_counts > 0, given, 0).astype(np.int64, copy=False)
 
 
 def _sum(numbers: NDArray[Any]) -> int:

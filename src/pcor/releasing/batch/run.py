@@ -157,6 +157,8 @@ def _payers(
     payer = NO_BOOKS if budget is None else check_payer(budget)
     if payer.remembers:
         ledger = payer
+    if ledger is not None and not check_payer(ledger, "ledger").remembers:
+        raise ParameterError("ledger must be a pcor.Ledger; a pcor.Budget goes with budget=")
     given = [name for name, value in names.items() if value is not None]
     if ledger is None and given:
         raise ParameterError(f"{given[0]} goes with a ledger")

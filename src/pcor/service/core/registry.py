@@ -38,6 +38,10 @@ PLANS = 64
 # Characters of registrations that are kept parsed: thousands of usual ones.
 PARSED = 1 << 24
 
+# What a registration may be refused with by rules that are not those it was made under: an older
+# or a newer version of pcor wrote it.
+UNREADABLE = (SchemaError, ParameterError)
+
 
 @dataclass(frozen=True)
 class Registration:
@@ -186,7 +190,7 @@ def save_registration(
         )
     new = replace(new, state=_state(connection, new))
     if last is not None:
-        with suppress(SchemaError):  # the rules of today may refuse it; then this one replaces it
+        with suppress(*UNREADABLE):  # then this one replaces it
             if _read(*last).to_body() == new.to_body():
                 return _read(*last)
     connection.execute(
@@ -248,7 +252,7 @@ def read_registrations(
         chosen = chosen.where(columns.name.in_(names))
     found = []
     for row in connection.execute(chosen.order_by(columns.name)):
-        with suppress(SchemaError):
+        with suppress(*UNREADABLE):
             found.append(_read(*row))
     return found
 

@@ -261,9 +261,11 @@ class Drawer:
 
     def _draw(self, job: Job) -> Outcome:
         one = self._registration(job)
-        return self._draws.draw(
-            Draw(one.source, one.mark, one.plan(job.request.epsilon), job.record)
-        )
+        try:
+            plan = one.plan(job.request.epsilon)
+        except PcorError as error:  # by other rules than those it was charged under
+            return error
+        return self._draws.draw(Draw(one.source, one.mark, plan, job.record))
 
     def _registration(self, job: Job) -> Registration:
         with self._ledger.database.reading() as connection:
