@@ -25,7 +25,7 @@ from pcor.audit import exact_distribution
 from pcor.client import ServiceError
 from pcor.errors import BudgetExceeded, LedgerError, SourceError
 from pcor.ledger import Ledger
-from pcor.releasing.run import release
+from pcor.releasing.run import read_and_draw
 from pcor.service.core.service import Service
 from pcor.service.core.sources import SourceChanged
 from tests.helpers.ledger_clients import lines
@@ -267,9 +267,9 @@ def test_a_source_that_fails_is_no_answer_and_is_tried_again_later_each_time(
             tries += 1
             if tries <= 5:  # more often than a failure of ours would be tried
                 raise SourceError("the disk is full")
-            return release(*words, **options)
+            return read_and_draw(*words, **options)
 
-        monkeypatch.setattr(draws, "release", failing)
+        monkeypatch.setattr(draws, "read_and_draw", failing)
         name = place.ask().json()["id"]
         waits = []
         for _ in range(5):
