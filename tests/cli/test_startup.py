@@ -222,7 +222,7 @@ def test_completing_a_command_s_name_imports_no_command() -> None:
     )
     found = loaded(code + RUN.format(words=[]))
     assert found & (HEAVY | ROWS) == set()
-    assert "pcor.cli.releasing" not in found
+    assert "pcor.cli.releases" not in found
 
 
 BASH = shutil.which("bash")
@@ -287,7 +287,7 @@ run()
         ("pcor.cli.interrupts", ["demo"], ""),
         ("typer", ["demo"], "pcor: interrupted; nothing was begun\n"),
         ("pcor.cli.demo", ["demo"], "pcor: interrupted; nothing was begun\n"),
-        ("pcor.cli.releasing", ["release", "--help"], "pcor: interrupted; nothing was begun\n"),
+        ("pcor.cli.releases", ["release", "--help"], "pcor: interrupted; nothing was begun\n"),
         (
             "sqlalchemy",
             ["ledger", "show", "no.db"],

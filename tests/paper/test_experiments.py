@@ -25,12 +25,12 @@ from pcor.audit.neighbours import removals
 from pcor.cli import app
 from pcor.cli.experiment import NAMES
 from pcor.errors import ParameterError, UnknownName
-from pcor.paper import comparing, measuring, ratio, tables
+from pcor.paper import comparison, measurement, ratio, tables
 from pcor.paper.catalogue import EXPERIMENTS
-from pcor.paper.conducting import SYNTHETIC, Request, conduct
+from pcor.paper.experiments import SYNTHETIC, Request, conduct
 from pcor.paper.locality import MODULUS, RandomAssignment
 from pcor.paper.published import SAMPLING
-from pcor.paper.storing import NOT_PRIVATE
+from pcor.paper.store import NOT_PRIVATE
 from pcor.paper.subjects import has_more_than, subjects
 from pcor.paper.summary import mean_and_interval, time_histogram
 from pcor.paper.ways import Way, authors_detector, ours, paper
@@ -79,8 +79,8 @@ def test_utility_is_the_population_over_the_largest_of_all_valid_contexts(
         drawn.append(draw(*given))
         return drawn[-1]
 
-    monkeypatch.setattr(measuring, "draw", watched)
-    measured = measuring.measure(unit(0, BFS))[BFS]
+    monkeypatch.setattr(measurement, "draw", watched)
+    measured = measurement.measure(unit(0, BFS))[BFS]
     subject = subjects(REDUCED, "lof", 0, 0)[-1]  # the one with many contexts comes last
     assert "many" in subject.groups
     table = tables.load(REDUCED)
@@ -92,7 +92,7 @@ def test_utility_is_the_population_over_the_largest_of_all_valid_contexts(
 def test_the_direct_mechanism_gives_what_a_release_with_the_same_decisions_gives() -> None:
     subject = subjects(REDUCED, "lof", 1, 0)[0]
     table, record = subject.validity.table, subject.validity.record
-    walk = measuring._Walk(subject)
+    walk = measurement._Walk(subject)
     for epsilon in ("0.2", "0.05", "0.01"):  # the second and third go on with the first one's walk
         way = ours(epsilon)
         utility = walk.measured(way, pcor.testing.seeded(7))["utility"]
@@ -105,7 +105,7 @@ def test_the_direct_mechanism_gives_what_a_release_with_the_same_decisions_gives
 
 
 def test_only_a_walk_of_its_own_is_timed() -> None:
-    measured = measuring.measure(unit(0, DIRECT, ours("0.05").key))
+    measured = measurement.measure(unit(0, DIRECT, ours("0.05").key))
     assert "seconds" in measured[DIRECT]["many"]
     assert "seconds" not in measured[ours("0.05").key]["many"]
 
@@ -113,14 +113,14 @@ def test_only_a_walk_of_its_own_is_timed() -> None:
 def test_overlap_with_the_start_is_at_most_one() -> None:
     way = paper("breadth_first", "0.2", 10, "overlap").key
     direct = ours("0.2", "overlap").key
-    measured = measuring.measure(unit(0, way, direct))
+    measured = measurement.measure(unit(0, way, direct))
     assert 0 < measured[way]["many"]["utility"] <= 1
     assert measured[direct]["many"]["utility"] > 0.9
 
 
 def test_the_same_unit_is_measured_the_same_twice_and_another_seed_otherwise() -> None:
     def utilities(seed: int) -> list[float]:
-        found = [measuring.measure(unit(n, BFS, seed=seed))[BFS] for n in range(2)]
+        found = [measurement.measure(unit(n, BFS, seed=seed))[BFS] for n in range(2)]
         return [group["utility"] for one in found for group in one.values()]
 
     assert utilities(0) == utilities(0)
@@ -272,7 +272,7 @@ def detectors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Run one experiment on the command line, on the reduced synthetic table."""
     out = tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(comparing, "QUICK", 2)
+        patch.setattr(comparison, "QUICK", 2)
         code, said, err = pcor_(
             "detectors", "--quick", "--table", REDUCED, "--workers", 1, "--out", out
         )
@@ -320,9 +320,9 @@ def test_our_defaults_are_beside_the_papers_settings_and_other_readings(detector
     assert {(detector, reading) for detector, reading, _ in readings} == {
         (detector, reading)
         for detector in ("grubbs", "histogram")
-        for reading in (comparing.PAPER, comparing.OTHER, comparing.OURS)
+        for reading in (comparison.PAPER, comparison.OTHER, comparison.OURS)
     }
-    ours = [row["utility"] for row in rows if row["reading"] == comparing.OURS]
+    ours = [row["utility"] for row in rows if row["reading"] == comparison.OURS]
     assert all(utility > 0.99 for utility in ours)
 
 

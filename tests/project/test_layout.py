@@ -17,9 +17,9 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "pcor"
 TESTS = ROOT / "tests"
 
-# From public knowledge through private rows to the doors for people. A folder (or a module beside
-# the folders) imports only from its own line or from lines above it; within a line, Python itself
-# refuses circles.
+# From public knowledge through private rows to the interfaces for people. A folder (or a module
+# beside the folders) imports only from its own line or from lines above it; within a line, Python
+# itself refuses circles.
 LAYERS: list[set[str]] = [
     {"errors", "support"},
     {"public"},

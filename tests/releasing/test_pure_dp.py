@@ -186,7 +186,7 @@ def test_a_space_too_large_to_list_is_refused_from_public_facts() -> None:
 
 @pytest.mark.parametrize("search", ["auto", "direct"])
 def test_what_helps_against_too_many_contexts_is_what_dp_allows_at_that_door(search: str) -> None:
-    """Not widest_first, which dp refuses; and each door names what it has."""
+    """Not widest_first, which dp refuses; and each interface names what it has."""
     with pytest.raises(TooLarge) as refused:
         pcor.plan(WIDE, 1, detector=pcor.Tail(0.1), guarantee="dp", search=search)
     said = str(refused.value), refused.value.at("cli"), refused.value.at("service")

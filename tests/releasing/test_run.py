@@ -1,4 +1,4 @@
-"""The door: order of checks and charges, what comes out, and the certificate in all its forms."""
+"""A release: order of checks and charges, what comes out, and the certificate in all its forms."""
 
 from __future__ import annotations
 

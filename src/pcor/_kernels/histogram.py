@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pcor._kernels import kernel
-from pcor._kernels.covering import covers
+from pcor._kernels.coverage import covers
 
 Array = Any
 

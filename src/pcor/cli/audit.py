@@ -23,7 +23,7 @@ from pcor.audit.exposure import audited_settings, planned_exposure
 from pcor.audit.match import KINDS, REPEATS, group_delta, group_epsilon
 from pcor.audit.report import chance
 from pcor.cli import options
-from pcor.cli.compiling import tell_of_compiling
+from pcor.cli.compilation import tell_of_compiling
 from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell, waiting
 from pcor.cli.setting_flags import NO_SETTINGS, GivenSettings, with_settings
 from pcor.errors import ParameterError, check_whole, plain

@@ -23,8 +23,8 @@ COMMANDS = {
         "Release one context on built-in synthetic data; no data of yours is needed.",
     ),
     "schema": ("schema:app", "Draft a schema, or check that a table fits one."),
-    "plan": ("releasing:plan", "Tell what a release would do and cost."),
-    "release": ("releasing:release", "Release one context in which the record is an outlier."),
+    "plan": ("releases:plan", "Tell what a release would do and cost."),
+    "release": ("releases:release", "Release one context in which the record is an outlier."),
     "contexts": (
         "owner:contexts",
         "OWNER ONLY: list every context in which the record is an outlier (COE).",

@@ -60,7 +60,7 @@ Full = Annotated[
 def check_rows(place: str) -> None:
     """Refuse a file that is not there, without looking into it; patterns and URLs may pass."""
     from pcor.rows.engines.databases import is_database_url  # not for the help of a command
-    from pcor.rows.engines.opening import is_files
+    from pcor.rows.engines.source import is_files
 
     if not is_database_url(place) and not is_files(place, None) and not Path(place).exists():
         raise SourceError(f"no such file: {place!r}; check the name, and the folder you are in")

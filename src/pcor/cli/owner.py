@@ -30,7 +30,7 @@ from pcor.search.coe import (
     matching_parts,
     outlier_rows,
 )
-from pcor.search.listing import SHOWN, Tally, write_contexts
+from pcor.search.coe_file import SHOWN, Tally, write_contexts
 from pcor.support.files import check_target, write_whole
 
 # More contexts than this are written as bits only: as sentences they would fill the memory.

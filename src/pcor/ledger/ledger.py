@@ -41,7 +41,7 @@ from pcor.ledger.accounts import (
     read_accounts,
     write_account,
 )
-from pcor.ledger.charging import (
+from pcor.ledger.charges import (
     claim_request,
     find_answer,
     find_charge,
@@ -66,8 +66,8 @@ from pcor.ledger.entries import (
 from pcor.ledger.leases import LEASE, RENEWAL, end_lease, forget_lease, renew_lease
 from pcor.ledger.refusals import MOST, forget_refusals, read_refusals
 from pcor.ledger.trust import Trust
-from pcor.ledger.upgrading import open_tables
-from pcor.ledger.verifying import Totals, Verification, check_books
+from pcor.ledger.upgrade import open_tables
+from pcor.ledger.verification import Totals, Verification, check_books
 from pcor.mechanism.randomness import Chooser
 from pcor.mechanism.selection import SystemChooser
 from pcor.releasing.amounts import DAMAGED, amount

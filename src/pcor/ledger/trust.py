@@ -17,7 +17,7 @@ from pcor.errors import LedgerError, PcorError
 from pcor.ledger.accounts import read_account
 from pcor.ledger.database import Database
 from pcor.ledger.entries import Head, read_entries, read_head
-from pcor.ledger.verifying import Totals, Verification, check_books, check_entry
+from pcor.ledger.verification import Totals, Verification, check_books, check_entry
 from pcor.releasing.amounts import DAMAGED
 
 # So many entries are checked before the first charge of a process, and followed at once later on.

@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.audit.neighbours import Neighbour, removals
-from pcor.paper.comparing import REPETITIONS
-from pcor.paper.running import Unit
-from pcor.paper.storing import Store
+from pcor.paper.comparison import REPETITIONS
+from pcor.paper.store import Store
 from pcor.paper.subjects import one_subject, seed_of
 from pcor.paper.tables import REDUCED
+from pcor.paper.units import Unit
 from pcor.paper.ways import DETECTORS
 from pcor.rows.table import Table
 from pcor.search.blocks import blocks

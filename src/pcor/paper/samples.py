@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pcor.paper.comparing import OURS, PAPER, Comparison, Line
+from pcor.paper.comparison import OURS, PAPER, Comparison, Line
 from pcor.paper.published import SAMPLES
 from pcor.paper.ways import ours, paper
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pcor.paper.comparing import OTHER, OURS, PAPER, Comparison, Line
+from pcor.paper.comparison import OTHER, OURS, PAPER, Comparison, Line
 from pcor.paper.published import SAMPLING
 from pcor.paper.ways import ours, paper
 

@@ -1,4 +1,4 @@
-"""Release: check, read, spend, search, select, record. The only door through which anything leaves.
+"""Release: check, read, spend, search, select, record. The only way out for anything.
 
 Private: the table and every intermediate result, none of which leaves the process. Public: the plan
 and the context drawn. Guarantee: ``Promise``; proofs in docs/proofs. What a draw needs of the rows

@@ -27,7 +27,7 @@ from pcor.rows.cell_table import CellTable
 from pcor.rows.cells import Cells, Distribution, Rule, cell_bits
 from pcor.rows.columns import check_columns, read_columns
 from pcor.rows.encoding import Rows, encode
-from pcor.rows.engines.opening import open_engine
+from pcor.rows.engines.source import open_engine
 from pcor.rows.keys import check_key, find_rows, plain_key
 from pcor.rows.queries.pushdown import KeyedRow, Pushdown
 from pcor.rows.queries.queries import PAIRS_LIMIT

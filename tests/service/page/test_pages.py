@@ -13,8 +13,8 @@ import pcor
 from pcor.service.app import create_app
 from pcor.service.core import questions
 from pcor.service.page import routes_exposure
+from pcor.service.page.routes_datasets import newest
 from pcor.service.page.routes_files import FOLDER, TYPES
-from pcor.service.page.routes_owning import newest
 from tests.helpers.page_person import Person
 from tests.helpers.page_routes import PAGES
 from tests.helpers.service_world import (

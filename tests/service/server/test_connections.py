@@ -21,7 +21,7 @@ from starlette.requests import ClientDisconnect
 
 import pcor
 from pcor.service.core.service import Service
-from pcor.service.page.door import as_problem
+from pcor.service.page.access import as_problem
 from pcor.service.server import quiet_logs
 from pcor.service.server.connections import MOST, RESERVED, most_connections
 from pcor.service.server.quiet_logs import Sparing, new_loop

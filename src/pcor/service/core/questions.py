@@ -20,7 +20,7 @@ from sqlalchemy import Connection
 from pcor.errors import LedgerError, ParameterError, StillRunning, plain
 from pcor.ledger import Request
 from pcor.ledger.accounts import opened_to, read_open
-from pcor.ledger.charging import find_charge
+from pcor.ledger.charges import find_charge
 from pcor.ledger.entries import lock_head
 from pcor.releasing.amounts import amount
 from pcor.releasing.plan import Plan

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pcor.errors import LedgerError
 from pcor.ledger.database import Database
 from pcor.ledger.entries import lock_head
-from pcor.ledger.upgrading import upgrade, version_of
+from pcor.ledger.upgrade import upgrade, version_of
 from pcor.service.core.fingerprints import Marker
 from pcor.service.core.tables import VERSION, VERSION_TABLE
 

@@ -27,10 +27,10 @@ from pcor.service.core.keys import Key
 from pcor.service.core.problems import Problem
 from pcor.service.core.registry import PRESETS, Registration
 from pcor.service.core.service import Service, of
-from pcor.service.page.door import Form, Owner, as_problem, field, page_router
-from pcor.service.page.rendering import HEADERS, fragment, pieces, render
-from pcor.service.page.routes_asking import Text
-from pcor.service.page.routes_owning import newest
+from pcor.service.page.access import Form, Owner, as_problem, field, page_router
+from pcor.service.page.html import HEADERS, fragment, pieces, render
+from pcor.service.page.routes_datasets import newest
+from pcor.service.page.routes_questions import Text
 
 router = page_router()
 

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pcor.paper.measuring import KIND, settled_order
+from pcor.paper.measurement import KIND, settled_order
 from pcor.paper.published import Published
-from pcor.paper.running import Unit
-from pcor.paper.storing import Store
+from pcor.paper.store import Store
 from pcor.paper.subjects import GROUPS
 from pcor.paper.summary import times, utilities
 from pcor.paper.tables import LARGE, REDUCED, SPARSE
+from pcor.paper.units import Unit
 from pcor.paper.ways import Way
 
 REPETITIONS = 200

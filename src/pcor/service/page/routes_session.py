@@ -13,8 +13,8 @@ from typing import Annotated
 from fastapi import Depends, Query, Request, Response
 
 from pcor.service.core.problems import Problem
-from pcor.service.page.door import Form, page_router, read_form, see
-from pcor.service.page.rendering import render
+from pcor.service.page.access import Form, page_router, read_form, see
+from pcor.service.page.html import render
 from pcor.service.page.sessions import check_origin, sign_in, sign_out, signed_in, why_signed_out
 
 router = page_router()

@@ -1,4 +1,4 @@
-"""Asking: pick a dataset and a record, see the plan, confirm.
+"""Ask a question: pick a dataset and a record, see the plan, confirm.
 
 Public: everything here. The plan is free and made from public knowledge; only the confirmation is
 charged. The form that confirms holds the question in full and a random key of its own, so what was
@@ -22,8 +22,8 @@ from pcor.service.core.problems import Problem
 from pcor.service.core.questions import Question, Settled
 from pcor.service.core.registry import PRESETS, Registration
 from pcor.service.core.service import Service, of
-from pcor.service.page.door import Asker, Form, Visitor, as_problem, field, page_router, see
-from pcor.service.page.rendering import render
+from pcor.service.page.access import Asker, Form, Visitor, as_problem, field, page_router, see
+from pcor.service.page.html import render
 from pcor.service.page.words import PlanView, account_in_words, plan_in_words, releases
 
 router = page_router()

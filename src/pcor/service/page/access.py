@@ -1,4 +1,4 @@
-"""The door: who is signed in, whether a form is theirs, and what goes wrong said as a page.
+"""Access to pages: who is signed in, whether a form is theirs, and refusals shown as pages.
 
 Public: everything here. A page's route sees a key that is good at this moment, or is not reached;
 and no form, except the one that signs in, is read without the token of its session.
@@ -25,7 +25,7 @@ from pcor.service.api.roles import check_role
 from pcor.service.core import problems
 from pcor.service.core.keys import Key
 from pcor.service.core.problems import Problem, internal, of_error, of_status
-from pcor.service.page.rendering import render, url
+from pcor.service.page.html import render, url
 from pcor.service.page.sessions import check_form, signed_in
 
 MOST_FIELDS = 40
@@ -35,7 +35,7 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class SignedOut(Exception):
-    """Nobody is signed in; the way in is shown."""
+    """Nobody is signed in; the sign-in page is shown."""
 
 
 class PageRoute(APIRoute):
@@ -49,14 +49,14 @@ class PageRoute(APIRoute):
             try:
                 return await handler(request)
             except SignedOut:
-                return _way_in(request)
+                return _to_sign_in(request)
             except Exception as error:
                 return await run_in_threadpool(refusal, request, error)
 
         return handled
 
 
-def _way_in(request: Request) -> Response:
+def _to_sign_in(request: Request) -> Response:
     asked = request.url.path
     back = asked if request.method == "GET" and asked != "/" else None
     if "hx-request" in request.headers:  # a part of a page was asked for; the whole must go
@@ -132,7 +132,7 @@ def title(problem: Problem) -> str:
 
 
 def visitor(request: Request) -> Key:
-    """Return the key of who is signed in, or show the way in."""
+    """Return the key of who is signed in, or show the sign-in page."""
     key = signed_in(request)
     if key is None:
         raise SignedOut

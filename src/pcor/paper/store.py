@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from pcor.errors import SourceError, WriteError
-from pcor.paper.running import Unit
 from pcor.paper.tables import fingerprint
+from pcor.paper.units import Unit
 from pcor.support.files import write_text
 from pcor.support.threads import cores
 

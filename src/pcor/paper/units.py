@@ -22,7 +22,7 @@ Progress = Callable[[int, int], None]
 
 # Where each kind of unit is measured: by a function ``measure`` of this module.
 KINDS = {
-    "releases": "pcor.paper.measuring",
+    "releases": "pcor.paper.measurement",
     "match": "pcor.paper.coe_match",
     "ratio": "pcor.paper.ratio",
     "locality": "pcor.paper.locality",

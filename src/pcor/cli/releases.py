@@ -9,8 +9,8 @@ import typer
 
 import pcor
 from pcor.audit.schema_draft import marked_lines
-from pcor.cli import many, options, paying
-from pcor.cli.compiling import tell_of_compiling
+from pcor.cli import many, options, payment
+from pcor.cli.compilation import tell_of_compiling
 from pcor.cli.output import guarded, promised, say, say_json, tell, waiting
 from pcor.cli.setting_flags import NO_SETTINGS, GivenSettings, with_settings
 from pcor.cli.sizes import beyond_limits
@@ -201,8 +201,8 @@ def release(
             released = release_planned(settled, table, one, chooser=chooser)
     else:
         books = pcor.Ledger(ledger, create=False)
-        paid["dataset"] = paying.check_dataset(books, dataset, declared.name)
-        with paying.told(books, settled, one, paid), waiting(_WORK, quiet=as_json):
+        paid["dataset"] = payment.check_dataset(books, dataset, declared.name)
+        with payment.told(books, settled, one, paid), waiting(_WORK, quiet=as_json):
             table = pcor.Table(file, declared, memory=memory, pairs=pairs)
             released = books.release_planned(settled, table, one, **paid)
     if out is not None:
@@ -221,4 +221,4 @@ def release(
         say("Nothing is promised, because of --seed. Drawn without it, this would be:")
     say(promised(released.promise, full=full))
     if ledger is None and seed is None:
-        tell(paying.NO_BOOKS)
+        tell(payment.NO_BOOKS)

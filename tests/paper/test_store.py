@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from pcor.paper.catalogue import EXPERIMENTS
-from pcor.paper.conducting import Request, conduct
+from pcor.paper.experiments import Request, conduct
 from pcor.paper.layout import grids
-from pcor.paper.running import merged, run
-from pcor.paper.storing import UNITS, Store
+from pcor.paper.store import UNITS, Store
+from pcor.paper.units import merged, run
 from tests.helpers.paper_units import BFS, DIRECT, REDUCED, unit
 
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from pcor.errors import UnknownName, check_whole
 from pcor.paper.catalogue import EXPERIMENTS
-from pcor.paper.running import Progress, merged, run
-from pcor.paper.storing import Store, about, write_summary
+from pcor.paper.store import Store, about, write_summary
 from pcor.paper.summary import INTERVAL
 from pcor.paper.tables import choose, is_synthetic
+from pcor.paper.units import Progress, merged, run
 from pcor.public.guarantee import OWNER_ONLY
 from pcor.support.threads import cores
 

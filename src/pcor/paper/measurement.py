@@ -18,8 +18,8 @@ from typing import Any
 
 from pcor.errors import NoValidContext
 from pcor.mechanism.randomness import Chooser
-from pcor.paper.running import Unit
 from pcor.paper.subjects import Subject, as_the_program_did, seed_of, subjects
+from pcor.paper.units import Unit
 from pcor.paper.ways import Way
 from pcor.releasing.plan import Plan
 from pcor.releasing.run import draw
