@@ -36,9 +36,9 @@ SETTINGS = [
 def largest(validity: Validity) -> int:
     """Return the population of the largest valid context."""
     order = BestFirst(validity, validity.table.cells.cell_counts)
-    while not order.met() and not order.finished:
+    while not order.ranked() and not order.finished:
         order.advance()
-    return order.met()[0].utility
+    return order.ranked()[0].utility
 
 
 def utilities(record: int, table: pcor.Table) -> list[list[float]]:

@@ -208,7 +208,7 @@ class Client:
         while True:
             try:
                 return self._once(method, path, body, call)
-            except _Passing as passing:
+            except _TransientFailure as passing:
                 pause = wait if passing.after is None else passing.after
                 if time.monotonic() + pause > until:
                     raise passing.error from None
@@ -234,7 +234,7 @@ class Client:
                 return _refused(refusal.code, refusal.headers.get("Retry-After"), refusal.read())
         except (URLError, HTTPException, OSError) as error:
             reason = type(getattr(error, "reason", error)).__name__
-            raise _Passing(
+            raise _TransientFailure(
                 ServiceError(f"the service at {self._url} cannot be reached ({reason})")
             ) from None
 
@@ -255,7 +255,7 @@ class _NoRedirects(HTTPRedirectHandler):
         """Follow none."""
 
 
-class _Passing(Exception):
+class _TransientFailure(Exception):
     """A failure that may pass."""
 
     def __init__(self, error: ServiceError, after: float | None = None) -> None:
@@ -309,5 +309,5 @@ def _refused(status: int, after: str | None, body: bytes) -> dict[str, Any]:
     )
     if status in _PASSING:
         seconds = float(after) if after is not None and after.isdecimal() else None
-        raise _Passing(error, seconds)
+        raise _TransientFailure(error, seconds)
     raise error

@@ -205,7 +205,7 @@ class NoAllotment(BudgetExceeded):
         )
 
 
-NOTHING = (
+NO_CONTEXT = (
     "there is no context in which the record is an outlier by this detector; try another detector "
     "or other settings"
 )

@@ -12,7 +12,7 @@ from pyarrow import parquet
 import pcor
 from pcor.errors import SourceError
 from pcor.paper import measurement, tables
-from pcor.paper.experiments import Request
+from pcor.paper.experiments import ExperimentRequest
 from pcor.paper.prepare import prepare_homicide, prepare_salary
 from pcor.paper.units import Unit
 from pcor.paper.ways import paper
@@ -105,7 +105,7 @@ def test_prepared_tables_are_found_by_the_experiments(
     assert code == 0, err
     assert "salary_51k.parquet" in said
     monkeypatch.setenv(tables.FOLDER, str(tmp_path / "data"))
-    assert set(Request(("epsilon",)).chosen("epsilon")) == set(tables.LARGE)
+    assert set(ExperimentRequest(("epsilon",)).chosen("epsilon")) == set(tables.LARGE)
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,34 @@ def test_the_test_for_classes_sees_each_way_to_ask() -> None:
     assert all("LOF" in {*class_tests(way)} for way in (*ways, *more))
 
 
+def test_no_two_classes_have_one_name() -> None:
+    classes = [
+        node.name.lstrip("_")
+        for _, path in modules()
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert {name for name in classes if classes.count(name) > 1} == set()
+
+
+# Nouns of the field that end like a verb.
+NOUNS = {
+    "accounting",
+    "closing",
+    "counting",
+    "encoding",
+    "sampling",
+    "setting",
+    "testing",
+    "wording",
+}
+
+
+def test_modules_are_nouns() -> None:
+    words = {word for _, path in modules() for word in path.stem.split("_")}
+    assert {word for word in words if word.endswith("ing")} <= NOUNS
+
+
 def test_no_object_is_made_or_copied_behind_the_back_of_its_class() -> None:
     for _, path in modules():
         text = path.read_text(encoding="utf-8")

@@ -70,7 +70,7 @@ def by_hand(validity: Validity, utility: Any) -> dict[int, int]:
 
 
 def scores(ordered: Candidates) -> list[int]:
-    return [run.utility for run in ordered.met() for _ in range(run.count)]
+    return [run.utility for run in ordered.ranked() for _ in range(run.count)]
 
 
 @settings(max_examples=60)
@@ -97,8 +97,8 @@ def test_best_first_meets_every_valid_context_once_by_falling_utility(
         assert ordered is not None
         before: list[int] = []
         while not ordered.finished:
-            met = dict(zip(ordered.masks(), scores(ordered), strict=True)) if before else {}
-            left = [score for mask, score in expected.items() if mask not in met]
+            ranked = dict(zip(ordered.masks(), scores(ordered), strict=True)) if before else {}
+            left = [score for mask, score in expected.items() if mask not in ranked]
             for least in set(left):  # never fewer than there are, never of less utility
                 bound = sum(run.count for run in ordered.remaining() if run.utility >= least)
                 assert bound >= sum(score >= least for score in left)

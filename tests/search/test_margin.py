@@ -215,14 +215,14 @@ def test_every_context_is_met_once_by_falling_score(
         order, _, table = order_of(rows, DETECTORS[name])
         expected = scores_by_hand(table, DETECTORS[name], 4)
         while not order.finished:
-            met = set(order.masks()) if order.met() else set()
+            ranked = set(order.masks()) if order.ranked() else set()
             # At every moment the bounds cover what is not met: as many, and no better.
             bounds = order.remaining()
             for least in sorted(expected.values()):
-                left = sum(score >= least for mask, score in expected.items() if mask not in met)
+                left = sum(score >= least for mask, score in expected.items() if mask not in ranked)
                 assert left <= sum(run.count for run in bounds if run.utility >= least)
             order.advance()
-        scores = [run.utility for run in order.met() for _ in range(run.count)]
+        scores = [run.utility for run in order.ranked() for _ in range(run.count)]
         assert dict(zip(order.masks(), scores, strict=True)) == expected
         assert scores == sorted(scores, reverse=True)
 

@@ -35,7 +35,7 @@ ROUNDING = 1e-13
 SLACK = 4e-9
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Room for one window, kept from one to the next.
 
     Attributes:
@@ -76,20 +76,20 @@ class Room(NamedTuple):
 
 
 @kernel
-def new_room(size: int) -> Room:
+def new_room(size: int) -> Workspace:
     """Return room for windows of at most this size."""
     numbers, first, first1, plain_first = np.empty((4, size), np.int64)
     x, kd, kd1, sums, steps, points, reach, around, own, plain_x, plain_kd = np.empty(
         (11, size + 1)
     )
-    return Room(
+    return Workspace(
         *(x, numbers, first, first1, kd, kd1, sums, steps, points, reach, around, own),
         *(np.empty(size, np.bool_), plain_x, plain_first, plain_kd),
     )
 
 
 @kernel
-def may_change(room: Room, n: int, place: int, rule: tuple[int, float, int]) -> bool:
+def may_change(room: Workspace, n: int, place: int, rule: tuple[int, float, int]) -> bool:
     """Tell whether the threshold lies between bounds of the factor before and after any removal."""
     k, threshold, _ = rule
     total, largest = _neighbours(room, n, place, k)
@@ -100,7 +100,7 @@ def may_change(room: Room, n: int, place: int, rule: tuple[int, float, int]) -> 
 
 
 @kernel
-def _neighbours(room: Room, n: int, place: int, k: int) -> tuple[float, float]:
+def _neighbours(room: Workspace, n: int, place: int, k: int) -> tuple[float, float]:
     """Find the k and the k+1 nearest of each row that can matter, and their distances.
 
     These are V's k+1 nearest and theirs. Returns the sum and the largest of their ``kd``; ``sums``
@@ -141,7 +141,7 @@ def _first_nearest(x: Array, n: int, p: int, k: int, first: int) -> int:
 
 
 @kernel
-def _quick_bound(room: Room, place: int, k: int, total: float, largest: float) -> float:
+def _quick_bound(room: Workspace, place: int, k: int, total: float, largest: float) -> float:
     """Return a bound that the factor stays below: most windows are far from the threshold.
 
     A term of R(p) is at least kd(o), so R(p) is at least the sum of those less the largest: two
@@ -161,7 +161,7 @@ def _quick_bound(room: Room, place: int, k: int, total: float, largest: float) -
 
 
 @kernel
-def _bounds(room: Room, place: int, k: int) -> tuple[float, float]:
+def _bounds(room: Workspace, place: int, k: int) -> tuple[float, float]:
     """Return bounds of the factor before and after any removal.
 
     Each difference of two rounded numbers is moved outward by more than its error.
@@ -183,7 +183,7 @@ def _bounds(room: Room, place: int, k: int) -> tuple[float, float]:
 
 
 @kernel
-def _reach_bounds(room: Room, p: int, k: int) -> tuple[float, float]:
+def _reach_bounds(room: Workspace, p: int, k: int) -> tuple[float, float]:
     """Return bounds of R(p), before and after any removal."""
     x, kd, kd1 = room.x, room.kd, room.kd1
     here = x[p]

@@ -21,7 +21,7 @@ import numpy as np
 
 from pcor._kernels import kernel
 from pcor._kernels.lof import PILE, _factor
-from pcor._kernels.lof_bounds import ROUNDING, SLACK, Room, may_change, new_room
+from pcor._kernels.lof_bounds import ROUNDING, SLACK, Workspace, may_change, new_room
 from pcor._kernels.lof_walk import (
     Sides,
     begin,
@@ -90,7 +90,7 @@ def removal_flips(
 
 @kernel
 def _flipping(
-    room: Room, n: int, place: int, rule: tuple[int, float, int], spare: bool, flips: Array
+    room: Workspace, n: int, place: int, rule: tuple[int, float, int], spare: bool, flips: Array
 ) -> tuple[bool, int]:
     """Tell whether V is an outlier in a window, and list the rows whose removal changes that.
 
@@ -120,7 +120,7 @@ def _flipping(
 
 
 @kernel
-def _verdict(room: Room, x: Array, n: int, place: int, rule: tuple[int, float, int]) -> bool:
+def _verdict(room: Workspace, x: Array, n: int, place: int, rule: tuple[int, float, int]) -> bool:
     """Judge a window by the plain kernel, on the 2k rows of each side that it looks at."""
     k, threshold, _ = rule
     low = max(0, place - 2 * k)
@@ -129,7 +129,9 @@ def _verdict(room: Room, x: Array, n: int, place: int, rule: tuple[int, float, i
 
 
 @kernel
-def _verdict_without(room: Room, n: int, place: int, j: int, rule: tuple[int, float, int]) -> bool:
+def _verdict_without(
+    room: Workspace, n: int, place: int, j: int, rule: tuple[int, float, int]
+) -> bool:
     """Judge a window without one of its rows."""
     room.plain_x[:j] = room.x[:j]
     room.plain_x[j : n - 1] = room.x[j + 1 : n]
@@ -137,7 +139,7 @@ def _verdict_without(room: Room, n: int, place: int, j: int, rule: tuple[int, fl
 
 
 @kernel
-def _factors_after(room: Room, n: int, place: int, k: int) -> None:
+def _factors_after(room: Workspace, n: int, place: int, k: int) -> None:
     """Fill in ``around``, ``own`` and ``unsure`` for the removal of each row of the window."""
     first, around, own, reach = room.first[place], room.around, room.own, room.reach
     around[:n] = 0.0
@@ -158,7 +160,7 @@ def _factors_after(room: Room, n: int, place: int, k: int) -> None:
 
 
 @kernel
-def _reach_after(room: Room, n: int, p: int, k: int) -> None:
+def _reach_after(room: Workspace, n: int, p: int, k: int) -> None:
     """Fill in R(p) after the removal of each row, and mark the removals whose sum rounding spoils.
 
     The errors of a sum are judged against the sizes of all that was added and subtracted.
@@ -176,7 +178,7 @@ def _reach_after(room: Room, n: int, p: int, k: int) -> None:
 
 
 @kernel
-def _changes_of_reach(room: Room, n: int, p: int, k: int) -> tuple[float, float]:
+def _changes_of_reach(room: Workspace, n: int, p: int, k: int) -> tuple[float, float]:
     """Fill in how R(p) changes by the removal of each row: ``steps`` to be added up, ``points``.
 
     Returns R(p) as it is, and the sum of the sizes of all that is added.

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.errors import NOTHING, NoValidContext, TooLarge
+from pcor.errors import NO_CONTEXT, NoValidContext, TooLarge
 from pcor.mechanism.ordered_selection import Candidates
 from pcor.mechanism.randomness import Accepts, Chooser
 from pcor.public.context import Context
@@ -53,7 +53,7 @@ def exact_distribution(
     """
     logs = exact_log_chances(table, record, epsilon, limit=limit, **options)
     if set(logs) == {None}:
-        raise NoValidContext(NOTHING)
+        raise NoValidContext(NO_CONTEXT)
     return {context: math.exp(log) for context, log in logs.items() if context is not None}
 
 
@@ -106,9 +106,9 @@ def _candidates(
         return explore(settled, validity, chooser)
     while not ordered.finished:
         ordered.advance()
-    scores = [run.utility for run in ordered.met() for _ in range(run.count)]
+    scores = [run.utility for run in ordered.ranked() for _ in range(run.count)]
     if not scores:
-        raise NoValidContext(NOTHING)
+        raise NoValidContext(NO_CONTEXT)
     return ordered.masks(), scores
 
 

@@ -28,7 +28,7 @@ from pcor.releasing.settings import Settings
 from pcor.rows.table import Table
 from pcor.search.validity import Validity
 
-Draw = Callable[[], Hashable]
+DrawFunction = Callable[[], Hashable]
 Tally = Counter[Hashable]
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -64,8 +64,8 @@ class SampledEpsilon:
 
 
 def sampled_epsilon(
-    draw_here: Draw,
-    draw_there: Draw,
+    draw_here: DrawFunction,
+    draw_there: DrawFunction,
     draws: int,
     *,
     confidence: float = 0.95,
@@ -109,7 +109,7 @@ def sampled_epsilon(
     return SampledEpsilon(max(0.0, bound), delta, confidence, draws, likelier, event)
 
 
-def answers(table: Table, record: int | str, epsilon: object, **options: Any) -> Draw:
+def answers(table: Table, record: int | str, epsilon: object, **options: Any) -> DrawFunction:
     """Return a function that draws one answer of a release. For the owner only; nothing is charged.
 
     The answers are contexts, and ``None`` where none was found. Every draw is by the operating
@@ -135,7 +135,7 @@ def answers(table: Table, record: int | str, epsilon: object, **options: Any) ->
     return answer
 
 
-def _tally(draw_one: Draw, draws: int) -> Tally:
+def _tally(draw_one: DrawFunction, draws: int) -> Tally:
     return Counter(draw_one() for _ in range(draws))
 
 

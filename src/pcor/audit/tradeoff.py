@@ -28,7 +28,7 @@ from pcor.releasing.plan import Plan
 from pcor.releasing.run import best_first, explore
 from pcor.releasing.settings import Settings
 from pcor.rows.table import Table
-from pcor.search.best_first import BestFirst, Met
+from pcor.search.best_first import BestFirst, RankedCandidates
 from pcor.search.blocks import ENUMERATION_LIMIT
 from pcor.search.coe import outliers
 from pcor.search.direct import COUNTABLE, advice
@@ -53,7 +53,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Line:
+class TradeoffLine:
     """One way to release: the settings that stay while epsilon changes."""
 
     name: str
@@ -67,16 +67,21 @@ class Line:
         return replace(self.settings, detector=detector, limit=most).plan(schema, epsilon)
 
 
-_DIRECT = Line("direct", Settings(search="direct"))
+_DIRECT = TradeoffLine("direct", Settings(search="direct"))
 LINES = (
     _DIRECT,
-    *(Line(name, Settings(search=name)) for name in ("widest_first", "uniform", "random_walk")),
-    *(Line(name, Settings(search=name)) for name in ("depth_first", "breadth_first")),
-    Line("breadth_first, paper's price", Settings(search="breadth_first", accounting="paper")),
-    Line("breadth_first, delta 1e-6", Settings(search="breadth_first", delta="1e-6")),
+    *(
+        TradeoffLine(name, Settings(search=name))
+        for name in ("widest_first", "uniform", "random_walk")
+    ),
+    *(TradeoffLine(name, Settings(search=name)) for name in ("depth_first", "breadth_first")),
+    TradeoffLine(
+        "breadth_first, paper's price", Settings(search="breadth_first", accounting="paper")
+    ),
+    TradeoffLine("breadth_first, delta 1e-6", Settings(search="breadth_first", delta="1e-6")),
 )
 # With a detector that counts.
-PURE_DP = Line(f"direct, {PureDP.name}", Settings(search="direct", guarantee=PureDP.name))
+PURE_DP = TradeoffLine(f"direct, {PureDP.name}", Settings(search="direct", guarantee=PureDP.name))
 
 
 @dataclass(frozen=True)
@@ -123,7 +128,7 @@ def tradeoff(
     *,
     detector: str | Detector = "lof",
     epsilons: Sequence[object] = EPSILONS,
-    lines: Sequence[Line] = LINES,
+    lines: Sequence[TradeoffLine] = LINES,
     seed: int = 0,
     limit: int = ENUMERATION_LIMIT,
     progress: Progress | None = None,
@@ -147,7 +152,7 @@ def tradeoff(
     plans = {line: [line.plan(table.schema, e, rule, limit) for e in epsilons] for line in lines}
     direct = [_DIRECT.plan(table.schema, e, rule, limit) for e in epsilons]
     flattest = min(float(settled.bill.eta) for settled in direct)
-    found: dict[Line, list[list[Outcome]]] = {line: [] for line in lines}
+    found: dict[TradeoffLine, list[list[Outcome]]] = {line: [] for line in lines}
     for place, record in enumerate(records):
         validity = Validity(table, table.record(record), rule)
         valid = _best(validity, flattest)
@@ -205,7 +210,7 @@ class Outcome(NamedTuple):
     validity: float
 
 
-class Candidates(NamedTuple):
+class ScoredContexts(NamedTuple):
     """What the final draw is among, by falling score. Private."""
 
     scores: Numbers
@@ -213,12 +218,12 @@ class Candidates(NamedTuple):
 
 
 def _outcomes(
-    plans: Sequence[Plan], validity: Validity, valid: Candidates, seed: int
+    plans: Sequence[Plan], validity: Validity, valid: ScoredContexts, seed: int
 ) -> list[Outcome]:
     """Return what to expect of each plan of a line, for one record."""
     largest = int(valid.populations[0])
     flattest = min(float(settled.bill.eta) for settled in plans)
-    found: Candidates | None = None
+    found: ScoredContexts | None = None
     outcomes = []
     for settled in plans:
         # Only paid choices depend on epsilon; other candidates serve for all.
@@ -229,8 +234,8 @@ def _outcomes(
 
 
 def _candidates(
-    settled: Plan, validity: Validity, valid: Candidates, chooser: Chooser, eta: float
-) -> Candidates:
+    settled: Plan, validity: Validity, valid: ScoredContexts, chooser: Chooser, eta: float
+) -> ScoredContexts:
     """Run a search. Nothing found is no candidates."""
     if settled.search.draws_directly:
         order = best_first(settled, validity)
@@ -240,47 +245,47 @@ def _candidates(
     except NoValidContext:
         listed = []
     scores = np.sort(np.array(listed, dtype=np.int64))[::-1]
-    return Candidates(scores, scores)
+    return ScoredContexts(scores, scores)
 
 
-def _best(validity: Validity, eta: float) -> Candidates:
+def _best(validity: Validity, eta: float) -> ScoredContexts:
     """Return the valid contexts, largest first, until the others can hardly be drawn."""
     order = BestFirst(validity, validity.table.cells.cell_counts)
-    _meet(order, eta)
+    _rank_near_best(order, eta)
     scores = _scores(order)
     if not len(scores):
         raise NoValidContext("one of the records has no valid context at all; give outliers only")
-    return Candidates(scores, scores)
+    return ScoredContexts(scores, scores)
 
 
-def _by_margin(order: MarginOrder, validity: Validity, eta: float) -> Candidates:
+def _by_margin(order: MarginOrder, validity: Validity, eta: float) -> ScoredContexts:
     """Return all contexts by margin score, or those that can be drawn where they are too many."""
     if order.list_all():
-        return Candidates(order.scores, order.populations() * (order.scores > 0))
-    _meet(order, eta)
+        return ScoredContexts(order.scores, order.populations() * (order.scores > 0))
+    _rank_near_best(order, eta)
     scores = _scores(order)
-    return Candidates(scores, validity.table.populations(order.masks()) * (scores > 0))
+    return ScoredContexts(scores, validity.table.populations(order.masks()) * (scores > 0))
 
 
-def _scores(order: Met) -> Numbers:
-    met = order.met()
-    scores: Numbers = np.repeat([run.utility for run in met], [run.count for run in met])
+def _scores(order: RankedCandidates) -> Numbers:
+    ranked = order.ranked()
+    scores: Numbers = np.repeat([run.utility for run in ranked], [run.count for run in ranked])
     return scores.astype(np.int64)
 
 
-def _meet(order: BestFirst | MarginOrder, eta: float) -> None:
+def _rank_near_best(order: BestFirst | MarginOrder, eta: float) -> None:
     """Meet candidates until the others can hardly be drawn."""
     while not order.finished:
         order.advance()
-        if order.met():
-            best = order.met()[0].utility
+        if order.ranked():
+            best = order.ranked()[0].utility
             rest = [(r.count, eta * min(r.utility - best, 0)) for r in order.remaining()]
             # Under either mechanism no others are drawn with more chance than their weights' sum.
             if sum(count * float(np.exp(depth)) for count, depth in rest) < _NEGLIGIBLE:
                 break
 
 
-def expected(candidates: Candidates, largest: int, eta: float, mechanism: str) -> Outcome:
+def expected(candidates: ScoredContexts, largest: int, eta: float, mechanism: str) -> Outcome:
     """Return what the final draw gives on average."""
     if len(candidates.scores) == 0:
         return Outcome(0.0, 0.0)
@@ -320,7 +325,7 @@ def _chances(depth: Floats, counts: Floats, mechanism: str) -> Floats:
     return chances
 
 
-def _point(line: Line, settled: Plan, outcomes: Sequence[Outcome]) -> Point:
+def _point(line: TradeoffLine, settled: Plan, outcomes: Sequence[Outcome]) -> Point:
     utilities = np.array([outcome.utility for outcome in outcomes])
     resampled = np.random.default_rng(0).choice(utilities, (2000, len(utilities))).mean(axis=1)
     low, high = np.quantile(resampled, [0.05, 0.95])

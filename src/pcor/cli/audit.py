@@ -47,7 +47,7 @@ Records = Annotated[
 @guarded
 @with_settings("audit")
 def audit(
-    file: options.Rows,
+    file: options.RowsFile,
     schema: options.SchemaFile,
     record: Records = [],  # noqa: B006 (typer copies it)
     records: Annotated[

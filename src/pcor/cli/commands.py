@@ -63,7 +63,7 @@ COMMANDS = {
 }
 
 
-class Later(TyperCommand):
+class LazyCommand(TyperCommand):
     """A command that is known by its name and its line until somebody uses it."""
 
     def load(self) -> Any:
@@ -89,7 +89,7 @@ class Commands(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         for name, (_, line) in COMMANDS.items():
-            self.add_command(Later(name, help=line))
+            self.add_command(LazyCommand(name, help=line))
 
     def main(
         self,

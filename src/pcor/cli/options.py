@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 File = Annotated[Path, typer.Argument(help="The table: a CSV or Parquet file.", metavar="FILE")]
-Rows = Annotated[
+RowsFile = Annotated[
     str,
     typer.Argument(
         help="The table: a CSV or Parquet file, a pattern or folder of them, or a database table "

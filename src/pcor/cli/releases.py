@@ -38,7 +38,7 @@ def _settle(schema: Schema, given: GivenSettings, epsilon: str) -> pcor.Plan:
 @guarded
 @with_settings("release")
 def plan(
-    file: options.Rows,
+    file: options.RowsFile,
     schema: options.SchemaFile,
     epsilon: many.EachEpsilon,
     record: many.OneRecord = None,
@@ -98,7 +98,7 @@ def plan(
 @guarded
 @with_settings("release")
 def release(
-    file: options.Rows,
+    file: options.RowsFile,
     schema: options.SchemaFile,
     epsilon: many.EachEpsilon,
     record: many.OneRecord = None,

@@ -67,7 +67,7 @@ AGAIN = (
 )
 
 
-class Database:
+class LedgerDatabase:
     """Transactions on one database.
 
     Args:

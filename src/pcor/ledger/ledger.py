@@ -33,7 +33,7 @@ from pcor.errors import (
 )
 from pcor.ledger.accounts import (
     EVERYBODY,
-    NOTHING,
+    ZERO,
     Account,
     Status,
     payers,
@@ -51,7 +51,7 @@ from pcor.ledger.charges import (
     standing_of,
     store_answer,
 )
-from pcor.ledger.database import NO_LEDGER, Database
+from pcor.ledger.database import NO_LEDGER, LedgerDatabase
 from pcor.ledger.entries import (
     BATCH,
     Entry,
@@ -102,7 +102,7 @@ class Ledger:
         clock: Callable[[], float] = time.time,
         patience: float | None = None,
     ) -> None:
-        self.database = Database(url, create=create, patience=patience)
+        self.database = LedgerDatabase(url, create=create, patience=patience)
         self._clock = clock
         self._trust = Trust()
         open_tables(self.database, create=create)
@@ -170,7 +170,7 @@ class Ledger:
     ) -> Status:
         check_name("dataset", dataset)
         wanted = amount(epsilon)
-        slack = NOTHING if delta is None else amount(delta, "delta")
+        slack = ZERO if delta is None else amount(delta, "delta")
         self._trust.begin(self.database)
         with self.database.writing() as connection:
             head = lock_head(connection)
@@ -206,7 +206,7 @@ class Ledger:
         if analyst is None or analyst == OWNER:
             return Amount(books.left)
         own = [one.left for one in books.allotments if one.analyst == analyst and not one.closed]
-        return Amount(min(books.left, *own) if own else NOTHING)
+        return Amount(min(books.left, *own) if own else ZERO)
 
     # -- releases ----------------------------------------------------------------------------------
 
@@ -515,7 +515,7 @@ def _new_account(connection: Connection, dataset: str, analyst: str) -> Account:
     """Return an account with nothing spent, unless there is one that its index hides."""
     if any((a.dataset, a.analyst) == (dataset, analyst) for a in read_accounts(connection)):
         raise LedgerError(DAMAGED)
-    return Account(dataset, analyst, NOTHING)
+    return Account(dataset, analyst, ZERO)
 
 
 def _status(connection: Connection, dataset: str) -> Status:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from pcor.errors import LedgerError, PcorError
 from pcor.ledger.accounts import read_account
-from pcor.ledger.database import Database
+from pcor.ledger.database import LedgerDatabase
 from pcor.ledger.entries import Head, read_entries, read_head
 from pcor.ledger.verification import Totals, Verification, check_books, check_entry
 from pcor.releasing.amounts import DAMAGED
@@ -37,7 +37,7 @@ class Trust:
         self._damaged, self._begun = not checked.ok, True
         self._totals = checked.totals if checked.ok else None
 
-    def begin(self, database: Database) -> None:
+    def begin(self, database: LedgerDatabase) -> None:
         """Check the newest entries, once; refuse to go on where they are damaged."""
         if self._damaged:
             raise LedgerError(DAMAGED)

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, select
 
 from pcor.errors import BudgetExceeded, LedgerError, ParameterError
 from pcor.ledger import tables
-from pcor.ledger.accounts import EVERYBODY, NOTHING, Account, payers
+from pcor.ledger.accounts import EVERYBODY, ZERO, Account, payers
 from pcor.ledger.entries import KINDS, START, Entry, Head, read_entries
 from pcor.ledger.integrity import check_file, check_lookup
 from pcor.releasing.amounts import read_amount
@@ -80,7 +80,7 @@ class Totals:
         epsilon, delta = read_amount(content["epsilon"]), read_amount(content["delta"])
         cap = content.get("cap")
         place = (entry.dataset, entry.analyst)
-        account = self.accounts.get(place) or Account(*place, NOTHING)
+        account = self.accounts.get(place) or Account(*place, ZERO)
         self.accounts[place] = account.with_ceiling(
             epsilon, delta, None if cap is None else read_amount(cap)
         )

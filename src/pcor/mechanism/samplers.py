@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-Uniform = Callable[[int], int]
+UniformDraw = Callable[[int], int]
 
 # Just below log2(e) = 1.442695..., by far more than float64 rounds.
 _LOG2_E = Fraction(14426, 10000)
@@ -28,7 +28,7 @@ _MOST_HALVINGS = 128
 _BITS = 64
 
 
-def draw_exponential(scores: Sequence[int], eta: Fraction, uniform: Uniform) -> int:
+def draw_exponential(scores: Sequence[int], eta: Fraction, uniform: UniformDraw) -> int:
     """Return an index, drawn with a chance proportional to exp(eta * score).
 
     ``uniform(n)`` gives one of ``0 .. n-1``.
@@ -49,7 +49,7 @@ def draw_exponential(scores: Sequence[int], eta: Fraction, uniform: Uniform) -> 
             return index
 
 
-def draw_permute_and_flip(scores: Sequence[int], eta: Fraction, uniform: Uniform) -> int:
+def draw_permute_and_flip(scores: Sequence[int], eta: Fraction, uniform: UniformDraw) -> int:
     """Return an index, drawn by permute-and-flip: visited in random order, taken by a coin's word.
 
     Coin i shows True with chance exp(eta * (score - the largest score)). The first success in a
@@ -61,7 +61,7 @@ def draw_permute_and_flip(scores: Sequence[int], eta: Fraction, uniform: Uniform
     return int(order[pick_success(values[best] - values[order], eta, uniform)])
 
 
-def pick_success(short: NDArray[np.int64], eta: Fraction, uniform: Uniform) -> int:
+def pick_success(short: NDArray[np.int64], eta: Fraction, uniform: UniformDraw) -> int:
     """Return one of those whose coin shows True, each of them alike; the last one's always does.
 
     Coin i shows True with chance exp(-eta * short[i]). First each coin is flipped roughly, with the
@@ -91,7 +91,7 @@ def _halvings(short: NDArray[np.int64], eta: Fraction, most: int) -> NDArray[np.
     return halvings
 
 
-def happens(x: Fraction, halvings: int, uniform: Uniform) -> bool:
+def happens(x: Fraction, halvings: int, uniform: UniformDraw) -> bool:
     """Flip a coin that shows True with chance 2^halvings * exp(-x), which must not exceed 1.
 
     The bits of a uniform number are fetched until it is clearly above or below.

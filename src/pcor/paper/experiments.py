@@ -26,7 +26,7 @@ SYNTHETIC = "Synthetic salaries: nobody in them exists."
 
 
 @dataclass(frozen=True)
-class Request:
+class ExperimentRequest:
     """What is asked for.
 
     Attributes:
@@ -66,7 +66,9 @@ class Request:
         return choose(self.tables, experiment.usual, experiment.fallback)
 
 
-def conduct(request: Request, out: Path, progress: Progress | None = None) -> list[dict[str, Any]]:
+def conduct(
+    request: ExperimentRequest, out: Path, progress: Progress | None = None
+) -> list[dict[str, Any]]:
     """Run experiments and write their summaries; return them in order."""
     tables = {name: request.chosen(name) for name in request.names}
     store = Store(out)
@@ -98,7 +100,7 @@ def conduct(request: Request, out: Path, progress: Progress | None = None) -> li
 def _summary(
     name: str,
     tables: Sequence[str],
-    request: Request,
+    request: ExperimentRequest,
     store: Store,
     took: dict[str, Any],
     out: Path,

@@ -40,20 +40,20 @@ def measure(unit: Unit) -> dict[str, Any]:
     ways = [Way.read(part) for part in unit.parts]
     asked = (unit.table, unit.detector, unit.number, unit.seed)
     for subject in (*subjects(*asked), *as_the_program_did(*asked)):
-        walk = _Walk(subject)
+        walk = _SubjectReleases(subject)
         for way in ways:
             chooser = seeded(seed_of(unit.seed, unit.table, unit.detector, unit.number, way.key))
             if (unit.table, unit.detector, way.settings.search) not in _warm:
                 # What is compiled at first use must not count as time of a release.
                 _warm.add((unit.table, unit.detector, way.settings.search))
-                _Walk(subject).measured(way, seeded(0))
+                _SubjectReleases(subject).measured(way, seeded(0))
             result = walk.measured(way, chooser)
             for group in subject.groups:
                 answer.setdefault(way.key, {})[group] = result
     return {part: answer.get(part, {}) for part in unit.parts}
 
 
-class _Walk:
+class _SubjectReleases:
     """The releases for one subject; the direct mechanism's order is kept."""
 
     def __init__(self, subject: Subject) -> None:
@@ -99,9 +99,9 @@ class _Walk:
         if self._order is None:
             validity = self._subject.validity
             self._order = BestFirst(validity, validity.table.cells.cell_counts)
-        while not self._order.met():
+        while not self._order.ranked():
             self._order.advance()
-        return self._order.met()[0].utility
+        return self._order.ranked()[0].utility
 
 
 def settled_order(ways: Sequence[Way]) -> list[Way]:

@@ -50,7 +50,7 @@ class Unit:
     parts: tuple[str, ...]
 
 
-class Keeper(Protocol):
+class ResultStore(Protocol):
     """Whatever keeps what was measured."""
 
     def missing(self, unit: Unit) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ class Keeper(Protocol):
 
 
 def run(
-    units: Sequence[Unit], keeper: Keeper, *, workers: int, progress: Progress | None = None
+    units: Sequence[Unit], keeper: ResultStore, *, workers: int, progress: Progress | None = None
 ) -> int:
     """Measure what is missing; return how many units had something missing."""
     left = [replace(unit, parts=missing) for unit in units if (missing := keeper.missing(unit))]

@@ -73,7 +73,7 @@ class DeclaredUtility(Protocol):
 
 
 @dataclass(frozen=True)
-class Step:
+class PricedStep:
     """Something a release does, and its price.
 
     Attributes:
@@ -118,7 +118,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Bill:
+class PrivacyCost:
     """What a release costs and why.
 
     Attributes:
@@ -135,7 +135,7 @@ class Bill:
     delta: Fraction
     eta: Fraction
     step_eta: Fraction
-    steps: tuple[Step, ...]
+    steps: tuple[PricedStep, ...]
 
     @property
     def total(self) -> str:
@@ -150,7 +150,7 @@ def bill(
     epsilon: Fraction,
     accounting: str,
     delta: Fraction = Fraction(0),
-) -> Bill:
+) -> PrivacyCost:
     """Split the total over the draws of a search."""
     if accounting not in ACCOUNTINGS:
         raise UnknownName("accounting", accounting, ACCOUNTINGS)
@@ -168,39 +168,43 @@ def bill(
         calls = max(choices + 1, search.paper_calls)
         final, each = epsilon / calls * (1 if choices else calls), epsilon / calls
         steps = _steps(search, calls - 1, each, final)
-        return Bill(accounting, epsilon, delta, each / reach, each / reach, steps)
+        return PrivacyCost(accounting, epsilon, delta, each / reach, each / reach, steps)
     total = rho_for(epsilon, delta) if delta > 0 else epsilon
     share = FINAL_SHARE if search.share_of_final_draw is None else search.share_of_final_draw
     final = total * share if choices else total
     each = (total - final) / max(choices, 1)
     unit = "rho" if delta > 0 else "epsilon"
     eta, step_eta = (range_for(x) / reach if delta > 0 else x / reach for x in (final, each))
-    return Bill(
+    return PrivacyCost(
         accounting, epsilon, delta, eta, step_eta, _steps(search, choices, each, final, unit)
     )
 
 
-def pure_dp_bill(epsilon: Fraction, reach: int) -> Bill:
+def pure_dp_bill(epsilon: Fraction, reach: int) -> PrivacyCost:
     """Price the one draw of a release under pure DP, among all contexts by margin score."""
     eta = epsilon / reach
     # "soft" is what certificates have called it from the first on; their text stays.
-    step = Step("one draw among all contexts that contain the record, by soft score", 1, epsilon)
-    return Bill("tight", epsilon, Fraction(0), eta, eta, (step,))
+    step = PricedStep(
+        "one draw among all contexts that contain the record, by soft score", 1, epsilon
+    )
+    return PrivacyCost("tight", epsilon, Fraction(0), eta, eta, (step,))
 
 
 def _steps(
     search: PricedSearch, choices: int, each: Fraction, final: Fraction, unit: str = "epsilon"
-) -> tuple[Step, ...]:
+) -> tuple[PricedStep, ...]:
     free = Fraction(0)
     steps = []
     if search.where_it_starts:
-        steps.append(Step(f"the start context, {search.where_it_starts}", 0, free))
+        steps.append(PricedStep(f"the start context, {search.where_it_starts}", 0, free))
     if search.paid_choices:
         what = "choices of the next context, by utility, at most"
-        steps.append(Step(what, choices, each, unit))
+        steps.append(PricedStep(what, choices, each, unit))
     else:
-        steps.append(Step(f"search {search.name!r} for candidates, by validity alone", 0, free))
-    steps.append(Step("the final draw among the candidates, by utility", 1, final, unit))
+        steps.append(
+            PricedStep(f"search {search.name!r} for candidates, by validity alone", 0, free)
+        )
+    steps.append(PricedStep("the final draw among the candidates, by utility", 1, final, unit))
     return tuple(steps)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from pcor.detectors import Detector
 from pcor.errors import (
-    NOTHING,
+    NO_CONTEXT,
     NoValidContext,
     ParameterError,
     StartError,
@@ -215,7 +215,7 @@ def draw(settled: Plan, validity: Validity, chooser: Chooser) -> int:
     if ordered is not None:
         place = chooser.select_first(ordered, eta=eta, mechanism=settled.selection)
         if place is None:
-            raise NoValidContext(NOTHING)
+            raise NoValidContext(NO_CONTEXT)
         return ordered.mask(place)
     candidates, scores = explore(settled, validity, chooser)
     return candidates[chooser.select(scores, eta=eta, mechanism=settled.selection)]

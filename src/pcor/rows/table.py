@@ -26,7 +26,7 @@ from pcor.public.schema import Schema
 from pcor.rows.cell_table import CellTable
 from pcor.rows.cells import Cells, Distribution, Rule, cell_bits
 from pcor.rows.columns import check_columns, read_columns
-from pcor.rows.encoding import Rows, encode
+from pcor.rows.encoding import EncodedRows, encode
 from pcor.rows.engines.source import open_engine
 from pcor.rows.keys import check_key, find_rows, plain_key
 from pcor.rows.queries.pushdown import KeyedRow, Pushdown
@@ -91,7 +91,7 @@ class Table:
         check_whole("pairs", pairs)
         engine = open_engine(source, memory)
         self.pushdown: Pushdown | None = None
-        self._encoded: Rows | None = None
+        self._encoded: EncodedRows | None = None
         self._find: Callable[[int | str], list[KeyedRow]] | None = None
         if engine is None:
             self._encoded = encode(read_columns(source, self.schema.columns), self.schema)
@@ -118,7 +118,7 @@ class Table:
         return 0 if self.pushdown is None else self.pushdown.bytes_returned
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> EncodedRows:
         """The rows one by one, where they are in memory. Private.
 
         Raises:
@@ -247,7 +247,7 @@ class Table:
         return int(keys[row]) if isinstance(keys, np.ndarray) else plain_key(keys[row].as_py())
 
 
-def _cell_table(rows: Rows, schema: Schema) -> CellTable:
+def _cell_table(rows: EncodedRows, schema: Schema) -> CellTable:
     """Sort the rows by metric and put those of one cell and metric together."""
     places = rows.cells + np.array(schema.offsets)
     required = cell_bits(places, schema.width)
@@ -298,7 +298,7 @@ def _pairs(
     return values[new][level], cell_of_pair.astype(np.int32), counts.astype(np.int32)
 
 
-def _matching(rows: Rows, key: int | str) -> NDArray[np.int64]:
+def _matching(rows: EncodedRows, key: int | str) -> NDArray[np.int64]:
     """Return the places of the rows with this key; a whole number may be given as text."""
     check_key(key)
     keys = rows.keys

@@ -25,7 +25,7 @@ from pcor.search.blocks import blocks
 from pcor.search.validity import Validity
 
 # Contexts of a record's space, many at once: one row each, one column per free value.
-Rows = NDArray[np.bool_]
+ContextBits = NDArray[np.bool_]
 
 # The most contexts that may be tried, so that every search ends: minutes where they are compiled.
 MOST_TRIES = 100_000_000
@@ -65,17 +65,17 @@ class Explorer:
         """Return those of the contexts that are valid, in the given order."""
         return [mask for mask, yes in zip(masks, self._validity(masks), strict=True) if yes]
 
-    def verdicts(self, rows: Rows) -> Rows:
+    def verdicts(self, rows: ContextBits) -> ContextBits:
         """Return whether each of many contexts is valid. They are not remembered."""
         if not len(rows):
             return np.zeros(0, dtype=bool)
         return self._validity.of_words(self.space.words_of_rows(rows))
 
-    def rows(self, masks: Sequence[int]) -> Rows:
+    def rows(self, masks: Sequence[int]) -> ContextBits:
         """Return contexts of the space as rows of their free values."""
         return unpack(masks, self.space.schema.width)[:, list(self.space.free)]
 
-    def masks(self, rows: Rows) -> list[int]:
+    def masks(self, rows: ContextBits) -> list[int]:
         """Return rows of free values as contexts."""
         words = self.space.words_of_rows(rows).astype("<u8")
         return [int.from_bytes(word.tobytes(), "little") for word in words]

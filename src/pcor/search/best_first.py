@@ -115,7 +115,7 @@ class Descent:
         return totals
 
 
-class Met:
+class RankedCandidates:
     """Candidates that were met, in the order of falling utility. Private."""
 
     def __init__(self, space: Space) -> None:
@@ -123,11 +123,11 @@ class Met:
         self._runs: list[Run] = []
         self._indices: list[Indices] = []
 
-    def met(self) -> Sequence[Run]:
+    def ranked(self) -> Sequence[Run]:
         """Return the candidates met so far, by falling utility."""
         return self._runs
 
-    def _meet(self, indices: Indices, utilities: NDArray[np.int64]) -> None:
+    def _append(self, indices: Indices, utilities: NDArray[np.int64]) -> None:
         """Add more of them; none is better than those there."""
         self._indices.append(indices)
         values, counts = np.unique(-utilities, return_counts=True)
@@ -154,7 +154,7 @@ def stretches(utilities: NDArray[np.int64], order: Indices) -> list[Run]:
     ]
 
 
-class BestFirst(Met):
+class BestFirst(RankedCandidates):
     """The valid contexts of a record, best first; ``ordered_selection.Candidates``."""
 
     def __init__(self, validity: Validity, weights: NDArray[np.int64]) -> None:
@@ -193,7 +193,7 @@ class BestFirst(Met):
             indices, utilities = self._descent.visit(self._step)
             self._visited.append(indices)
         valid = self._verdicts_on(indices)
-        self._meet(indices[valid], utilities[valid])
+        self._append(indices[valid], utilities[valid])
         self._step = min(2 * self._step, LARGEST_STEP)
 
     def _verdicts_on(self, indices: Indices) -> NDArray[np.bool_]:

@@ -25,7 +25,14 @@ from numpy.typing import NDArray
 from pcor.detectors import CountDetector
 from pcor.errors import ParameterError, plain
 from pcor.mechanism.ordered_selection import Run
-from pcor.search.best_first import FIRST_STEP, LARGEST_LIST, LARGEST_STEP, Descent, Met, stretches
+from pcor.search.best_first import (
+    FIRST_STEP,
+    LARGEST_LIST,
+    LARGEST_STEP,
+    Descent,
+    RankedCandidates,
+    stretches,
+)
 from pcor.search.validity import Validity
 
 Numbers = NDArray[np.int64]
@@ -42,7 +49,7 @@ _LIST_AFTER = 64
 LARGEST_FACTOR = 1 << 30
 
 
-class MarginOrder(Met):
+class MarginOrder(RankedCandidates):
     """All contexts of a record by falling margin score; ``ordered_selection.Candidates``.
 
     Contexts are visited by falling utility, which bounds the score from above; each waits until
@@ -121,7 +128,7 @@ class MarginOrder(Met):
         if not self._nothing_unvisited:
             ceiling = self._descent.ceiling * self._detector.share_exact.denominator
             ready = int(np.count_nonzero(self._scores >= ceiling))
-        self._meet(self._waiting[:ready], self._scores[:ready])
+        self._append(self._waiting[:ready], self._scores[:ready])
         self._waiting, self._scores = self._waiting[ready:], self._scores[ready:]
         self._step = min(2 * self._step, LARGEST_STEP)
 
@@ -172,7 +179,7 @@ def default_steepness(detector: CountDetector) -> int:
 
 
 @dataclass(frozen=True)
-class Needed:
+class Requirement:
     """What a context needs to win over all invalid ones; from public numbers alone.
 
     Attributes:
@@ -223,7 +230,7 @@ def needed(
     chance: object,
     *,
     overlap: bool = False,
-) -> Needed:
+) -> Requirement:
     """Return what one context needs so that an invalid one is drawn with at most 1 - chance.
 
     An invalid context has a score of 0 or less. Against one of score u each of them succeeds (or
@@ -239,4 +246,4 @@ def needed(
     scale = detector.share_exact.denominator
     people, margin = -(-score // scale), -(-score // (steepness * scale))
     shared = f" that shares at least {people:,} rows with the chosen context" if overlap else ""
-    return Needed(wanted, people, margin, people + detector.min_population - 1, shared)
+    return Requirement(wanted, people, margin, people + detector.min_population - 1, shared)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pcor.errors import NoValidContext, ParameterError, check_whole
 from pcor.public.context import Space
 from pcor.public.guarantee import USUAL, Guarantee
-from pcor.search.base import MOST_TRIES, NONE_FOUND, Explorer, GraphSearch, Rows
+from pcor.search.base import MOST_TRIES, NONE_FOUND, ContextBits, Explorer, GraphSearch
 from pcor.search.guess import Guess, Numbers
 
 # How many contexts are proposed unless somebody says otherwise: more where the space is larger, up
@@ -138,7 +138,7 @@ class _Climb:
         self._factors = guess.factors()
         self._valid: list[NDArray[np.uint8]] = []
 
-    def run(self, given: Rows) -> Rows:
+    def run(self, given: ContextBits) -> ContextBits:
         """Return all valid contexts met, each once, those given included."""
         self._valid.append(np.packbits(given, axis=1))
         beginnings = self._beginnings(given)
@@ -147,7 +147,7 @@ class _Climb:
         packed = np.unique(np.concatenate(self._valid), axis=0)
         return np.unpackbits(packed, axis=1, count=given.shape[1]).astype(bool)
 
-    def _beginnings(self, given: Rows) -> Rows:
+    def _beginnings(self, given: ContextBits) -> ContextBits:
         """Return valid contexts to start from: corners of the space, the given one, random ones."""
         corners = self._guess.corners()[: max(1, self._tries // _SEEDING)]
         valid = np.concatenate([corners[self._judge(corners)], given])
@@ -157,7 +157,7 @@ class _Climb:
             valid = np.concatenate([valid, tried[self._judge(tried)]])
         return valid
 
-    def _climb(self, tops: Rows) -> None:
+    def _climb(self, tops: ContextBits) -> None:
         """Let every climber step to its widest valid proposal until the tries run out."""
         guess, side = self._guess, self._side
         at, weights, height = self._begin(tops, side)
@@ -179,7 +179,7 @@ class _Climb:
                 at[done], weights[done], height[done] = self._begin(tops, int(done.sum()))
                 stuck[done], arrived[done] = 0, False
 
-    def _begin(self, tops: Rows, count: int) -> tuple[Rows, Numbers, Numbers]:
+    def _begin(self, tops: ContextBits, count: int) -> tuple[ContextBits, Numbers, Numbers]:
         """Return where so many climbers begin, their guesses, and how wide it is there by those.
 
         Each begins at the widest of a few tops that others got to, less some values. What is left
@@ -191,7 +191,7 @@ class _Climb:
         at = self._guess.kicked(rivals[np.arange(count), widest])
         return at, weights, self._guess.widths(at[:, np.newaxis], weights)[:, 0]
 
-    def _judge_new(self, rows: Rows) -> Rows:
+    def _judge_new(self, rows: ContextBits) -> ContextBits:
         """Return which are valid and were not tried before: nobody climbs the same way twice.
 
         Two contexts may share a place of the table; the second is then lost, which is harmless.
@@ -202,11 +202,11 @@ class _Climb:
         new[new] = self._verdicts(rows[new])
         return new
 
-    def _judge(self, rows: Rows) -> Rows:
+    def _judge(self, rows: ContextBits) -> ContextBits:
         self._left -= len(rows)
         return self._verdicts(rows)
 
-    def _verdicts(self, rows: Rows) -> Rows:
+    def _verdicts(self, rows: ContextBits) -> ContextBits:
         verdicts = self._explorer.verdicts(rows)
         self._valid.append(np.packbits(rows[verdicts], axis=1))
         return verdicts

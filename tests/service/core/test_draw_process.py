@@ -19,7 +19,7 @@ import pytest
 import pcor
 from pcor.errors import NoValidContext, SourceError
 from pcor.service.core import draw_process
-from pcor.service.core.draw_process import NICENESS, DrawFailed, DrawingProcesses
+from pcor.service.core.draw_process import NICENESS, DrawFailed, DrawProcesses
 from pcor.service.core.draws import Draw
 from pcor.service.core.fingerprints import Marker
 from pcor.service.core.sources import SourceChanged
@@ -45,7 +45,7 @@ class Apart:
         marker.make_secret()
         plan = pcor.plan(SCHEMA, "0.1", detector="grubbs:min_population=5")
         self.question = Draw(SOURCE, marker.of_file(self.file), plan, OUTLIER)
-        self.draws = DrawingProcesses(folder, secret, tables=2, processes=1)
+        self.draws = DrawProcesses(folder, secret, tables=2, processes=1)
 
     @property
     def process(self) -> int:
@@ -219,7 +219,7 @@ def test_a_drawing_process_that_died_is_started_again(
 
 
 def test_nothing_is_drawn_once_the_service_has_ended(apart: Apart) -> None:
-    made = DrawingProcesses(apart.file.parent, apart.file.parent / "s", tables=1, processes=1)
+    made = DrawProcesses(apart.file.parent, apart.file.parent / "s", tables=1, processes=1)
     made.close()
     with pytest.raises(SourceError, match="the service ends"):
         made.draw(apart.question)
@@ -227,8 +227,8 @@ def test_nothing_is_drawn_once_the_service_has_ended(apart: Apart) -> None:
 
 PARENT = """
 import pathlib, sys, threading
-from pcor.service.core.draw_process import DrawingProcesses
-made = DrawingProcesses(pathlib.Path("."), pathlib.Path("secret"), tables=1, processes=1)
+from pcor.service.core.draw_process import DrawProcesses
+made = DrawProcesses(pathlib.Path("."), pathlib.Path("secret"), tables=1, processes=1)
 made.start()
 print(made._all[0]._running[0].pid, flush=True)
 threading.Event().wait()

@@ -25,7 +25,7 @@ from pcor.service.core import sources
 from pcor.service.core.fingerprints import NAME, Marker
 from pcor.service.core.registry import Registration
 from pcor.service.core.service import Service
-from pcor.service.core.settings import Settings
+from pcor.service.core.settings import ServiceSettings
 from tests.helpers.postgres import postgres
 from tests.helpers.service_world import (
     ANALYST,
@@ -357,7 +357,7 @@ def test_the_secret_can_be_kept_elsewhere(tmp_path: Path) -> None:
         assert elsewhere.exists()
         assert not (source(place).parent / NAME).exists()
         settings = place.service.settings
-        assert Settings.from_json(settings.to_json()) == settings
+        assert ServiceSettings.from_json(settings.to_json()) == settings
 
 
 # -- databases of before --------------------------------------------------------------------------
@@ -392,7 +392,7 @@ def test_an_old_database_is_brought_up_to_date(kind: str, tmp_path: Path) -> Non
         bring_up_to_date(place, settings_for(url, tmp_path))
 
 
-def bring_up_to_date(place: World, settings: Settings) -> None:
+def bring_up_to_date(place: World, settings: ServiceSettings) -> None:
     rows = source(place).read_bytes()
     change_the_file(place)
     register(place, budget=None)

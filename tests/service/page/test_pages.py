@@ -365,7 +365,7 @@ def test_an_abandoned_audit_ends(place: World) -> None:
     assert routes_exposure._busy.acquire(timeout=DEADLINE)
     audit.start()
     audit._thread.join(DEADLINE)
-    assert isinstance(audit.outcome, routes_exposure.Abandoned)
+    assert isinstance(audit.outcome, routes_exposure.AuditCancelled)
     assert routes_exposure._busy.acquire(blocking=False)
     routes_exposure._busy.release()
 

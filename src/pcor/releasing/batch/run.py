@@ -2,8 +2,9 @@
 
 Private: the table, every draw until it is stored, and how long each took. Draws run side by side,
 but charges and answers follow one another in an order that the list and the number of workers fix
-(``_Run._draw``): neither the ledger, nor the results file, nor the progress tells which record took
-long. Every draw is a ``pcor.release``, so its distribution is that of a single one by construction.
+(``_BatchRun._draw``): neither the ledger, nor the results file, nor the progress tells which record
+took long. Every draw is a ``pcor.release``, so its distribution is that of a single one by
+construction.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from pcor.releasing.batch.drawers import Drawers
 from pcor.releasing.batch.lookup import Lookup
 from pcor.releasing.batch.plan import ManyPlan, plan_many
 from pcor.releasing.batch.results import Results
-from pcor.releasing.batch.results_file import Kept, results_file
+from pcor.releasing.batch.results_file import ResultsFile, results_file
 from pcor.releasing.budget import NO_BOOKS
 from pcor.releasing.certificate import Release
 from pcor.releasing.payment import OWNER, Claim, Payer, check_payer
@@ -142,7 +143,7 @@ def release_many_planned(
         with results_file(out, requests, paid_by) as kept:
             if ledger is not None:
                 kept.compare(ledger, requests)
-            run = _Run(table, planned, requests, payer, kept, drawers, draw, progress)
+            run = _BatchRun(table, planned, requests, payer, kept, drawers, draw, progress)
             return run.carry_out()
     finally:
         drawers.close()
@@ -183,7 +184,7 @@ def _workers(given: int | None) -> int:
 
 
 @dataclass(frozen=True)
-class _Job:
+class _BatchJob:
     """A draw that is paid for and not yet stored."""
 
     place: int
@@ -192,7 +193,7 @@ class _Job:
     lease: ExitStack
 
 
-class _Run:
+class _BatchRun:
     """One run: where each request stands."""
 
     def __init__(
@@ -201,7 +202,7 @@ class _Run:
         planned: ManyPlan,
         requests: Sequence[Request],
         payer: Payer,
-        kept: Kept,
+        kept: ResultsFile,
         drawers: Drawers[Outcome],
         draw: Callable[[Table, int | str], Outcome],
         progress: Progress | None,
@@ -290,7 +291,7 @@ class _Run:
         places before it is stored: the order of all entries is public. A source that fails ends the
         run: the draws that were not stored are thrown away unseen, and their claims stay open.
         """
-        waiting: deque[_Job] = deque()
+        waiting: deque[_BatchJob] = deque()
         try:
             for place in places:
                 if len(waiting) == self._window:
@@ -317,7 +318,7 @@ class _Run:
             "call goes on once the source is back"
         )
 
-    def _start(self, place: int) -> _Job | None:
+    def _start(self, place: int) -> _BatchJob | None:
         """Charge a request and begin its draw; ``None`` where there is nothing to draw."""
         try:
             claim = self._payer.charge(self._requests[place])
@@ -335,9 +336,9 @@ class _Run:
         with ExitStack() as lease:
             lease.enter_context(self._payer.drawing(claim))
             drawn = self._drawers.submit(lambda: self._draw_one(self._table, record))
-            return _Job(place, claim, drawn, lease.pop_all())  # it outlives this function
+            return _BatchJob(place, claim, drawn, lease.pop_all())  # it outlives this function
 
-    def _store(self, waiting: deque[_Job]) -> None:
+    def _store(self, waiting: deque[_BatchJob]) -> None:
         """Store the oldest draw; only then is it an answer."""
         job = waiting[0]
         outcome = job.drawn.result()

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pcor.rows.queries.queries import Floats, Integers, Pairs, Questions, column, named, select
+from pcor.rows.queries.queries import Floats, Integers, Pairs, Queries, column, named, select
 
 # Up to so many rows of a cell on one side of a metric may be read.
 _FEW = 512
@@ -33,7 +33,7 @@ _NOWHERE = 1e300
 _NOBODY = -1
 
 _Sides = NDArray[np.bool_]
-Check = Callable[[pa.Table], None]
+RowsCheck = Callable[[pa.Table], None]
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,7 +97,7 @@ def _running(cells: Integers, counts: Integers) -> Integers:
 
 
 @dataclass(frozen=True, repr=False)
-class Step:
+class CountStep:
     """What to count next. One entry per record and cell with an open side.
 
     Attributes:
@@ -115,12 +115,12 @@ class Step:
 
 
 def nearest_by_layers(
-    questions: Questions,
+    questions: Queries,
     codes: Integers,
     layers: Layers,
     values: Floats,
     wanted: int,
-    check: Check,
+    check: RowsCheck,
 ) -> list[Pairs]:
     """Return, for each metric, the nearest rows of each cell on each side; all in common passes.
 
@@ -141,7 +141,7 @@ def nearest_by_layers(
     return _within(questions, codes, bounds, check)
 
 
-def _first_step(layers: Layers, values: Floats, crowded: _Sides) -> Step | None:
+def _first_step(layers: Layers, values: Floats, crowded: _Sides) -> CountStep | None:
     """Anchor each crowded side.
 
     At the metric itself; or at the end of the cell where all of it lies on one side, from where
@@ -154,10 +154,10 @@ def _first_step(layers: Layers, values: Floats, crowded: _Sides) -> Step | None:
     below = np.minimum(np.nextafter(values[records], -np.inf), highest)
     above = np.maximum(values[records], lowest)
     anchors = np.where(crowded[:, records, cells], [below, above], [[-_NOWHERE], [_NOWHERE]])
-    return Step(records, cells, anchors, np.zeros((2, len(cells)), dtype=np.int64))
+    return CountStep(records, cells, anchors, np.zeros((2, len(cells)), dtype=np.int64))
 
 
-def _next_step(bounds: Floats, layers: dict[str, NDArray[Any]]) -> Step | None:
+def _next_step(bounds: Floats, layers: dict[str, NDArray[Any]]) -> CountStep | None:
     """Narrow the bounds to the layers that hold the wanted rows; return what is left to count."""
     record, cell, side = layers["r"], layers["cell"], layers["side"]
     # Outward from V the layer ends with its lowest row below, with its highest above.
@@ -174,11 +174,11 @@ def _next_step(bounds: Floats, layers: dict[str, NDArray[Any]]) -> Step | None:
     anchors[side[crowded], place.reshape(-1)] = inner[crowded]
     nearer = layers["have"] + layers["upto"] - layers["n"]
     have[side[crowded], place.reshape(-1)] = nearer[crowded]
-    return Step(records, cells, anchors, have)
+    return CountStep(records, cells, anchors, have)
 
 
 def _distances(
-    questions: Questions, codes: Integers, step: Step, wanted: int, check: Check
+    questions: Queries, codes: Integers, step: CountStep, wanted: int, check: RowsCheck
 ) -> dict[str, NDArray[Any]]:
     """Return, for each record, cell and side, the layer of distance that holds the wanted row.
 
@@ -224,7 +224,7 @@ def _distances(
     return layers | {"cell": questions.cell_numbers(found, codes).astype(np.int64)}
 
 
-def _within(questions: Questions, codes: Integers, bounds: Floats, check: Check) -> list[Pairs]:
+def _within(questions: Queries, codes: Integers, bounds: Floats, check: RowsCheck) -> list[Pairs]:
     """Return the pairs of each record between its bounds in each cell."""
     record, cell = np.divmod(np.arange(bounds[0].size), len(codes))
     listed = (record, *bounds.reshape(2, -1))
@@ -257,7 +257,7 @@ def _within(questions: Questions, codes: Integers, bounds: Floats, check: Check)
     ]
 
 
-def _checked(questions: Questions, found: pa.Table, check: Check) -> pa.Table:
+def _checked(questions: Queries, found: pa.Table, check: RowsCheck) -> pa.Table:
     """Check the lines that stand for all rows, and return the others."""
     if not questions.marks:
         return found
@@ -266,7 +266,7 @@ def _checked(questions: Questions, found: pa.Table, check: Check) -> pa.Table:
     return found.filter(pa.array(~of_nobody))
 
 
-def _pairs(questions: Questions, codes: Integers, found: pa.Table) -> Pairs:
+def _pairs(questions: Queries, codes: Integers, found: pa.Table) -> Pairs:
     values = column(found, "x", np.float64)
     order = np.argsort(values, kind="stable")
     counts = column(found, "n", np.int64)
@@ -274,7 +274,7 @@ def _pairs(questions: Questions, codes: Integers, found: pa.Table) -> Pairs:
 
 
 def _list(
-    questions: Questions,
+    questions: Queries,
     codes: Integers,
     name: str,
     columns: Sequence[str],
@@ -293,5 +293,5 @@ def _list(
     return questions.engine.dialect.values(name, (*columns, *questions.names), rows)
 
 
-def _same_cell(questions: Questions, name: str) -> str:
+def _same_cell(questions: Queries, name: str) -> str:
     return " AND ".join(f"coded.{code} = {name}.{code}" for code in questions.names)

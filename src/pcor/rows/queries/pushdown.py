@@ -41,7 +41,7 @@ from pcor.rows.queries.queries import (
     Floats,
     Integers,
     Pairs,
-    Questions,
+    Queries,
     column,
     named,
     select,
@@ -104,7 +104,7 @@ class Pushdown:
 
     def __init__(self, engine: Engine, schema: Schema, limit: int = PAIRS_LIMIT) -> None:
         self.engine, self.schema = engine, schema
-        self._questions = Questions(engine, schema, limit)
+        self._questions = Queries(engine, schema, limit)
         self._largest = self._questions.literal(LARGEST_METRIC)
         self._layers: Layers | None = None
         self.cells = self._checked_cells()

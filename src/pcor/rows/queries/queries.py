@@ -35,7 +35,7 @@ class Pairs(NamedTuple):
     counts: Integers
 
 
-class Questions:
+class Queries:
     """How to ask one engine about its rows under one schema.
 
     In every query ``coded`` are the encoded rows, with a code for each attribute (``names``) and

@@ -30,7 +30,7 @@ Pairs = list[tuple[Cell, int]]
 
 
 @dataclass(frozen=True)
-class Coded:
+class AttributeEncoding:
     """How one attribute is encoded.
 
     Attributes:
@@ -52,7 +52,7 @@ class Coded:
 
 
 @dataclass(frozen=True)
-class Coding:
+class SqlEncoding:
     """The encoding of one table.
 
     Attributes:
@@ -61,7 +61,7 @@ class Coding:
         unreadable: for columns of texts that should be numbers: whether a row's is none.
     """
 
-    attributes: tuple[Coded, ...]
+    attributes: tuple[AttributeEncoding, ...]
     metric: str
     unreadable: Mapping[str, str]
 
@@ -99,7 +99,7 @@ class Coding:
         )
 
 
-def coding(engine: Engine, schema: Schema) -> Coding:
+def coding(engine: Engine, schema: Schema) -> SqlEncoding:
     """Return how an engine encodes its rows against a schema."""
     unreadable = {}
     metric, doubt = _metric(engine, schema.metric)
@@ -112,13 +112,13 @@ def coding(engine: Engine, schema: Schema) -> Coding:
             attributes.append(_by_value(engine, attribute, column, f"domain{place}"))
             continue
         key, doubt = _bin(engine, attribute, column)
-        attributes.append(Coded(key))
+        attributes.append(AttributeEncoding(key))
         if doubt:
             unreadable[attribute.name] = doubt
-    return Coding(tuple(attributes), metric, unreadable)
+    return SqlEncoding(tuple(attributes), metric, unreadable)
 
 
-def _by_value(engine: Engine, attribute: Attribute, column: str, name: str) -> Coded:
+def _by_value(engine: Engine, attribute: Attribute, column: str, name: str) -> AttributeEncoding:
     """Encode by equality with values of the domain."""
     dialect = engine.dialect
     key, pairs, marks = _raw_values(engine, attribute, column)
@@ -126,14 +126,14 @@ def _by_value(engine: Engine, attribute: Attribute, column: str, name: str) -> C
     elsewhere = _elsewhere(attribute)
     if len(pairs) <= _LONGEST_CASE:
         whens = [(dialect.literal(raw), code) for raw, code in pairs]
-        return Coded(
+        return AttributeEncoding(
             key,
             lambda written: _case(written, whens, elsewhere),
             late=late,
             distinct_marks=marks,
         )
     code = f"{name}.code" if attribute.other is None else f"COALESCE({name}.code, {elsewhere})"
-    return Coded(
+    return AttributeEncoding(
         key,
         lambda _: code,
         dialect.values(name, ("raw", "code"), pairs),

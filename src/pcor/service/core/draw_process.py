@@ -43,7 +43,7 @@ class DrawFailed(Exception):
     """A draw failed for a reason of ours; only the type is named, as the words can hold rows."""
 
 
-class DrawingProcesses:
+class DrawProcesses:
     """Draws in so many processes, each of which makes one draw at a time.
 
     Args:

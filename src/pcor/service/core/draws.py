@@ -57,7 +57,7 @@ class Draws(Protocol):
         ...
 
 
-class DrawsHere:
+class InProcessDraws:
     """Draws in the thread that asks.
 
     Args:

@@ -1,4 +1,4 @@
-"""Turns: a line in which everybody who waits is served once before anybody is served twice.
+"""A fair queue: everybody who waits is served once before anybody is served twice.
 
 Public: who asked, and how much of it waits. Nobody's place depends on rows. Whoever sends many
 questions makes themselves wait, and nobody else for more than one question of theirs at a time.
@@ -13,10 +13,10 @@ from typing import Generic, TypeVar
 Thing = TypeVar("Thing")
 
 
-class Turns(Generic[Thing]):
+class FairQueue(Generic[Thing]):
     """Things that wait, by whose they are; any number of threads may put and get.
 
-    >>> line = Turns[int]()
+    >>> line = FairQueue[int]()
     >>> for who, thing in (("ana", 1), ("ana", 2), ("ana", 3), ("ben", 4)):
     ...     line.put(who, thing)
     >>> [line.get() for _ in range(4)]

@@ -33,7 +33,7 @@ SAFE_HEADERS = (
 API_POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
 
 
-class Rates:
+class TokenBuckets:
     """Buckets that fill at a steady rate; a request takes one drop.
 
     Args:
@@ -77,7 +77,7 @@ class Rates:
             )
 
 
-class Writers:
+class WriterLimit:
     """Lets so many write at once, or wait to; whoever comes then is told to come again.
 
     Args:
@@ -109,7 +109,7 @@ class Writers:
                 self.inside -= 1
 
 
-class Gate:
+class LimitsMiddleware:
     """Refuses what is too large or of another type before anything reads it.
 
     It also sees every answer leave: it adds headers, counts, and says what may be said of a failure

@@ -18,7 +18,7 @@ from pcor.service.core import tables
 from pcor.service.core.jobs import count_waiting
 
 
-class Requests:
+class RequestCounter:
     """Counts requests by what was answered."""
 
     def __init__(self) -> None:

@@ -81,7 +81,7 @@ _PARTS = ("dataset", "record", "epsilon", "preset", "draw")
 
 
 @dataclass(frozen=True)
-class Settled:
+class PlannedQuestion:
     """A question that may be asked.
 
     Attributes:
@@ -124,7 +124,7 @@ def _is_open(connection: Connection, key: Key, name: str) -> bool:
     return key.role == "owner" or read_open(connection, name, key.name) is not None
 
 
-def settle(service: Service, key: Key, question: Question) -> Settled:
+def settle(service: Service, key: Key, question: Question) -> PlannedQuestion:
     """Judge a question by public knowledge alone. Free."""
     with service.ledger.database.reading() as connection:
         registration = open_dataset(connection, key, question.dataset)
@@ -150,7 +150,7 @@ def settle(service: Service, key: Key, question: Question) -> Settled:
         request.guarantee,
         request.body,
     )
-    return Settled(registration, settled, numbered)
+    return PlannedQuestion(registration, settled, numbered)
 
 
 def _epsilon(key: Key, registration: Registration, question: Question) -> Fraction:

@@ -261,7 +261,7 @@ def _row(connection: Connection, name: str, version: int | None = None) -> Any:
     return connection.execute(chosen.order_by(columns.version.desc()).limit(1)).one_or_none()
 
 
-class Parsed:
+class RegistrationCache:
     """Registrations that were read before, up to so many characters, the least used forgotten.
 
     A version never changes. What one takes of the memory goes with its length, above all with its
@@ -293,7 +293,7 @@ class Parsed:
         return made
 
 
-_parsed = Parsed(PARSED)
+_parsed = RegistrationCache(PARSED)
 
 
 def _read(name: str, version: int, body: str) -> Registration:

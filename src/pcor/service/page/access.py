@@ -34,7 +34,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-class SignedOut(Exception):
+class NotSignedIn(Exception):
     """Nobody is signed in; the sign-in page is shown."""
 
 
@@ -48,7 +48,7 @@ class PageRoute(APIRoute):
         async def handled(request: Request) -> Response:
             try:
                 return await handler(request)
-            except SignedOut:
+            except NotSignedIn:
                 return _to_sign_in(request)
             except Exception as error:
                 return await run_in_threadpool(refusal, request, error)
@@ -135,7 +135,7 @@ def visitor(request: Request) -> Key:
     """Return the key of who is signed in, or show the sign-in page."""
     key = signed_in(request)
     if key is None:
-        raise SignedOut
+        raise NotSignedIn
     return key
 
 

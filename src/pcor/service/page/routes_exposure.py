@@ -50,7 +50,7 @@ INSTEAD = (
 )
 
 
-class Abandoned(Exception):
+class AuditCancelled(Exception):
     """Nobody waits for the result any more."""
 
 
@@ -98,7 +98,7 @@ class Audit:
 
     def _step(self, done: int, total: int) -> None:
         if self._abandoned.is_set():
-            raise Abandoned
+            raise AuditCancelled
         self.percent = 100 * done // max(total, 1)
 
 

@@ -19,7 +19,7 @@ from pcor.service.core import questions
 from pcor.service.core.jobs import Job, find_question, is_charged
 from pcor.service.core.keys import Key
 from pcor.service.core.problems import Problem
-from pcor.service.core.questions import Question, Settled
+from pcor.service.core.questions import PlannedQuestion, Question
 from pcor.service.core.registry import PRESETS, Registration
 from pcor.service.core.service import Service, of
 from pcor.service.page.access import Asker, Form, Visitor, as_problem, field, page_router, see
@@ -32,7 +32,7 @@ router = page_router()
 MOST_LISTED = 500
 
 Text = Annotated[str, Query(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
-Draw = Annotated[int, Query(ge=1, le=1_000_000)]
+DrawNumber = Annotated[int, Query(ge=1, le=1_000_000)]
 
 
 @router.get("/")
@@ -100,7 +100,7 @@ def show_question(
     dataset: Text,
     record: Text = "",
     preset: Text = "medium",
-    draw: Draw = 1,
+    draw: DrawNumber = 1,
 ) -> Response:
     """Return the form for a question and, once there is one, its plan."""
     service = of(request)
@@ -163,7 +163,7 @@ def _offer(service: Service, key: Key, question: Question) -> Offer:
     )
 
 
-def _asked_before(service: Service, settled: Settled) -> Job | None:
+def _asked_before(service: Service, settled: PlannedQuestion) -> Job | None:
     with service.ledger.database.reading() as connection:
         job = find_question(connection, settled.request)
         return job if job is not None and is_charged(connection, job) else None

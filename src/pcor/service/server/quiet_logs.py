@@ -23,7 +23,7 @@ _NO_FILES = "socket.accept() out of system resource"
 log = logging.getLogger("pcor.service.server.connections")
 
 
-class Sparing(logging.Filter):
+class RateLimitFilter(logging.Filter):
     """Lets one line of a kind pass in a while, and has it say how many did not.
 
     Args:
@@ -51,7 +51,7 @@ class Sparing(logging.Filter):
         return passes
 
 
-_sparing = Sparing()
+_sparing = RateLimitFilter()
 
 
 def keep_quiet() -> None:
