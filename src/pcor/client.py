@@ -171,8 +171,8 @@ class Client:
         if error is not None:
             kinds = {kind.kind: kind for kind in (NoValidContext, QuestionClosed)}
             raise kinds.get(error["kind"], PcorError)(error["detail"])
-        settled = self._plan(found["dataset"], found["version"], found["epsilon"], until)
-        return Release.from_dict(found["release"], settled)
+        plan = self._plan(found["dataset"], found["version"], found["epsilon"], until)
+        return Release.from_dict(found["release"], plan)
 
     def _plan(
         self, dataset: str, version: int | None, epsilon: object, until: float | None = None

@@ -424,11 +424,11 @@ def test_no_valid_context_among_a_thousand_values_is_said_when_the_tries_are_use
 def test_a_plan_names_the_size_of_the_space(shape: str) -> None:
     table = drawn(shape)
     free = table.width - len(table.sizes)
-    settled = pcor.plan(table.schema, 1, search="breadth_first")
-    assert settled.space == 2**free
+    plan = pcor.plan(table.schema, 1, search="breadth_first")
+    assert plan.space == 2**free
     written = f"{2**free:,}" if free < 64 else f"2^{free}"
-    assert f"{written} contexts can contain a record" in str(settled)
-    stated = json.loads(json.dumps(settled.to_dict(), allow_nan=False))["possible_contexts"]
+    assert f"{written} contexts can contain a record" in str(plan)
+    stated = json.loads(json.dumps(plan.to_dict(), allow_nan=False))["possible_contexts"]
     assert stated == (2**free if free < 53 else written)
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import pcor
 from pcor.errors import NoValidContext, ParameterError, SchemaError, StartError
-from pcor.public.accounting import bill
+from pcor.public.accounting import release_cost
 from pcor.public.context import Space, unpack
 from pcor.search import Explorer, WidestFirst, widest_first
 from pcor.search.base import ContextBits
@@ -267,7 +267,7 @@ def test_half_the_noise_is_found(search: pcor.Search, monkeypatch: pytest.Monkey
     here, others = f_neighbours(HIDDEN, detector)
     options: dict[str, Any] = {"epsilon": 1, "detector": detector, "search": search}
     assert worst_ratio(here, others, **options) <= 1 + ROUNDING
-    monkeypatch.setattr("pcor.releasing.terms.bill", halve_the_noise(bill))
+    monkeypatch.setattr("pcor.releasing.terms.release_cost", halve_the_noise(release_cost))
     assert worst_ratio(here, others, **options) > 1.3
 
 

@@ -124,8 +124,8 @@ def test_values_that_look_like_html_stay_data_in_json_and_in_the_certificate(
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert "x-evil" not in answer.headers
-    settled = pcor.plan(schema, "0.1", detector="grubbs:min_population=5")
-    page = pcor.Release.from_dict(done["release"], settled).to_html()
+    plan = pcor.plan(schema, "0.1", detector="grubbs:min_population=5")
+    page = pcor.Release.from_dict(done["release"], plan).to_html()
     assert "<script>alert" not in page
     assert "<img" not in page
 
@@ -277,7 +277,7 @@ def test_an_internal_error_carries_a_number_and_nothing_else(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("salary 400.5 of row 17")
 
-    monkeypatch.setattr("pcor.service.core.questions.settle", fail)
+    monkeypatch.setattr("pcor.service.core.questions.plan_question", fail)
     with caplog.at_level(logging.DEBUG):
         answer = place.send(ANALYST, "POST", "/v1/plans", json=question())
     assert answer.status_code == 500

@@ -32,7 +32,7 @@ from pcor.audit.divergence import (
 from pcor.audit.exact import PATH_LIMIT, planned_log_chances
 from pcor.audit.neighbours import Neighbour
 from pcor.errors import NoValidContext, ParameterError, StartError, TooLarge
-from pcor.mechanism.selection import SystemChooser
+from pcor.mechanism.selection import SystemRandomSource
 from pcor.public.context import pack
 from pcor.releasing.plan import Plan
 from pcor.releasing.run import check_start, explore
@@ -62,19 +62,19 @@ class AuditCase:
     Args:
         table: the rows.
         record: the record's key.
-        settled: the plan of the release.
+        plan: the plan of the release.
         limit: the largest space to enumerate.
     """
 
     def __init__(
-        self, table: Table, record: int | str, settled: Plan, limit: int = ENUMERATION_LIMIT
+        self, table: Table, record: int | str, plan: Plan, limit: int = ENUMERATION_LIMIT
     ) -> None:
-        self.table, self.settled = table, settled
+        self.table, self.plan = table, plan
         self.record = table.record(record)
         self.space = self.record.space
         check_size(self.space.size, limit)
-        check_start(settled.search, self.record)
-        self.validity = Validity(table, self.record, settled.detector)
+        check_start(plan.search, self.record)
+        self.validity = Validity(table, self.record, plan.detector)
 
     def __repr__(self) -> str:
         return "<AuditCase: PRIVATE, for the owner only>"
@@ -112,19 +112,19 @@ class AuditCase:
 
     def weight(self, change: Neighbour) -> int:
         """What the changed row adds to the utility of a context that covers it, or takes away."""
-        chosen = chosen_context(self.settled.utility)
+        chosen = chosen_context(self.plan.utility)
         mask = change.row.mask(self.table.schema)
         counts = chosen is None or mask & ~chosen.mask == 0
         return (1 if change.kind == "added" else -1) * counts
 
     def compare(self, scores: Scores, far: Sequence[int] = ()) -> Divergence:
         """Compare two final draws of this plan."""
-        bill = self.settled.bill
+        bill = self.plan.bill
         return divergence(
             scores,
             eta=float(bill.eta),
             epsilon=float(bill.epsilon),
-            mechanism=self.settled.selection,
+            mechanism=self.plan.selection,
             far=far,
         )
 
@@ -136,12 +136,12 @@ def comparison(case: AuditCase, limit: int = PATH_LIMIT) -> AnswerComparison:
         case: the record, the plan and the table.
         limit: the most paths of random decisions to replay.
     """
-    settled = case.settled
-    if not settled.guarantee.relaxed:
+    plan = case.plan
+    if not plan.guarantee.relaxed:
         return _MarginComparison(case)
-    if settled.search.draws_directly and counts_rows(settled.utility):
+    if plan.search.draws_directly and counts_rows(plan.utility):
         return _DirectComparison(case)
-    if not settled.search.randomized:
+    if not plan.search.randomized:
         return _ListComparison(case)
     return _ReplayComparison(case, limit)
 
@@ -155,7 +155,7 @@ class _DirectComparison:
 
     def __init__(self, case: AuditCase) -> None:
         self._case = case
-        weights = Scorer(case.settled.utility, case.table).weights
+        weights = Scorer(case.plan.utility, case.table).weights
         if weights is None:
             raise ParameterError("the direct comparison needs the utility population or overlap")
         self._utilities = case.totals(weights)
@@ -189,7 +189,7 @@ class _DirectComparison:
         best_there = np.append(-self._falling[first : first + 1], self._utilities[gained])
         if not len(stays) or not len(best_there):
             return len(stays)
-        depth = deepest(len(stays) + len(gained), float(self._case.settled.bill.eta))
+        depth = deepest(len(stays) + len(gained), float(self._case.plan.bill.eta))
         # One row moves no score by more than one.
         floor = min(-int(self._falling[0]), int(best_there.max()) - 1) - depth - 1
         return int(np.searchsorted(self._falling, -floor, side="right"))
@@ -212,8 +212,8 @@ class _MarginComparison:
     def __init__(self, case: AuditCase) -> None:
         self._case = case
         table = case.table
-        self._rule, self._steepness = margin_of(case.settled.settings)
-        weights = Scorer(case.settled.utility, table).weights
+        self._rule, self._steepness = margin_of(case.plan.settings)
+        weights = Scorer(case.plan.utility, table).weights
         if weights is None:
             raise ParameterError("margin scores need the utility population or overlap")
         self._region = self._rule.region_counts(table.cells, case.record.value)
@@ -249,10 +249,10 @@ class _ListComparison:
 
     def _candidates(self, table: Table, valid: NDArray[np.bool_]) -> dict[int, int]:
         """Return the scores of the candidates; none where none was found."""
-        settled = self._case.settled
-        known = KnownVerdicts(table, self._case.record, settled.detector, valid)
+        plan = self._case.plan
+        known = KnownVerdicts(table, self._case.record, plan.detector, valid)
         try:
-            masks, scores = explore(settled, known, SystemChooser())
+            masks, scores = explore(plan, known, SystemRandomSource())
         except NoValidContext:
             return {}
         return dict(zip(masks, scores, strict=True))
@@ -283,12 +283,12 @@ class _ReplayComparison:
         self._here = self._logs(case.table)
 
     def _logs(self, table: Table) -> dict[Any, float]:
-        settled = self._case.settled
+        plan = self._case.plan
         try:
-            return dict(planned_log_chances(settled, table, self._case.record.key, self._limit))
+            return dict(planned_log_chances(plan, table, self._case.record.key, self._limit))
         except TooLarge:
             raise TooLarge(
-                f"search {settled.search.name!r} makes too many random decisions on this table to "
+                f"search {plan.search.name!r} makes too many random decisions on this table to "
                 "be audited exactly; audit search 'direct' or 'widest_first', take fewer samples, "
                 "or look for a lower bound with pcor.audit.sampled_epsilon"
             ) from None
@@ -298,5 +298,5 @@ class _ReplayComparison:
             there = self._logs(self._case.table_there(change))
         except StartError:  # a refusal that no release on this table gives
             there = {StartError: 0.0}
-        epsilon = float(self._case.settled.bill.epsilon)
+        epsilon = float(self._case.plan.bill.epsilon)
         return divergence_of_logs(self._here, there, epsilon)

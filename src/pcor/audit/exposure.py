@@ -76,9 +76,9 @@ def exposure(
         **options: as for ``pcor.release``: settings, or detector, search, utility, ...
     """
     check_table(table)
-    settled = audited_settings(Settings.of(**options), limit).plan(table.schema, epsilon)
+    plan = audited_settings(Settings.of(**options), limit).plan(table.schema, epsilon)
     return planned_exposure(
-        settled,
+        plan,
         table,
         record,
         insert=insert,
@@ -90,7 +90,7 @@ def exposure(
 
 
 def planned_exposure(
-    settled: Plan,
+    plan: Plan,
     table: Table,
     record: int | str,
     *,
@@ -102,16 +102,16 @@ def planned_exposure(
 ) -> Exposure:
     """Return the same for a plan that is made."""
     given = None if insert is None else checked_metrics(insert, "insert")
-    case = AuditCase(table, record, settled, max(limit or 0, ENUMERATION_LIMIT))
+    case = AuditCase(table, record, plan, max(limit or 0, ENUMERATION_LIMIT))
     metrics = tuple(_usual_metrics(case) if given is None else given)
     people = _people(case, rows)
     contexts = int(case.valid.sum())
     tried = len(metrics) * int(np.prod([len(a.values) for a in table.schema.attributes]))
-    if not settled.guarantee.relaxed:
+    if not plan.guarantee.relaxed:
         ratio = _everyone(case, metrics)
         return Exposure(
             case.record.key,
-            settled,
+            plan,
             contexts,
             people,
             tried=tried,
@@ -125,7 +125,7 @@ def planned_exposure(
     found = _compared(case, way, [*gone, *come], _phase(progress, 2))
     return Exposure(
         case.record.key,
-        settled,
+        plan,
         contexts,
         people,
         tuple(one for one in found if one.kind == "removed"),
@@ -256,7 +256,7 @@ def _kinds(case: AuditCase, metrics: Sequence[float]) -> list[Neighbour]:
     Rows of one cell that are in the record's region, or are not, change every margin score alike.
     """
     table = case.table
-    rule, _ = margin_of(case.settled.settings)
+    rule, _ = margin_of(case.plan.settings)
     cells = table.cells.in_memory()
     inside = rule.in_region(cells.values, case.record.value)
     mine = cells.alike(table.words([case.space.fixed])[0], case.record.value)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.errors import NoValidContext, ParameterError, check_whole
-from pcor.mechanism.selection import SystemChooser
+from pcor.mechanism.selection import SystemRandomSource
 from pcor.public.context import Context
 from pcor.releasing.run import check_start, draw
 from pcor.releasing.settings import Settings
@@ -121,14 +121,14 @@ def answers(table: Table, record: int | str, epsilon: object, **options: Any) ->
         epsilon: the total cost of a release.
         **options: the options of ``pcor.release``.
     """
-    settled = Settings.of(**options).plan(table.schema, epsilon)
+    plan = Settings.of(**options).plan(table.schema, epsilon)
     queried = table.record(record)
-    check_start(settled.search, queried)
-    validity, chooser = Validity(table, queried, settled.detector), SystemChooser()
+    check_start(plan.search, queried)
+    validity, chooser = Validity(table, queried, plan.detector), SystemRandomSource()
 
     def answer() -> Context | None:
         try:
-            return Context.from_mask(table.schema, draw(settled, validity, chooser))
+            return Context.from_mask(table.schema, draw(plan, validity, chooser))
         except NoValidContext:
             return None
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pcor.detectors import Detector, get_detector
 from pcor.errors import NoValidContext, ParameterError, TooLarge, check_whole, counted
-from pcor.mechanism.randomness import Chooser
+from pcor.mechanism.randomness import RandomSource
 from pcor.public.context import Context
 from pcor.public.guarantee import PureDP
 from pcor.public.schema import Schema
@@ -151,7 +151,7 @@ def tradeoff(
     rule = get_detector(detector)
     plans = {line: [line.plan(table.schema, e, rule, limit) for e in epsilons] for line in lines}
     direct = [_DIRECT.plan(table.schema, e, rule, limit) for e in epsilons]
-    flattest = min(float(settled.bill.eta) for settled in direct)
+    flattest = min(float(plan.bill.eta) for plan in direct)
     found: dict[TradeoffLine, list[list[Outcome]]] = {line: [] for line in lines}
     for place, record in enumerate(records):
         validity = Validity(table, table.record(record), rule)
@@ -162,9 +162,9 @@ def tradeoff(
             if progress is not None:
                 progress(done + 1, len(records) * len(lines))
     return [
-        _point(line, settled, [row[column] for row in found[line]])
+        _point(line, plan, [row[column] for row in found[line]])
         for line in lines
-        for column, settled in enumerate(plans[line])
+        for column, plan in enumerate(plans[line])
     ]
 
 
@@ -222,26 +222,26 @@ def _outcomes(
 ) -> list[Outcome]:
     """Return what to expect of each plan of a line, for one record."""
     largest = int(valid.populations[0])
-    flattest = min(float(settled.bill.eta) for settled in plans)
+    flattest = min(float(plan.bill.eta) for plan in plans)
     found: ScoredContexts | None = None
     outcomes = []
-    for settled in plans:
+    for plan in plans:
         # Only paid choices depend on epsilon; other candidates serve for all.
-        if found is None or settled.search.paid_choices:
-            found = _candidates(settled, validity, valid, seeded(seed), flattest)
-        outcomes.append(expected(found, largest, float(settled.bill.eta), settled.selection))
+        if found is None or plan.search.paid_choices:
+            found = _candidates(plan, validity, valid, seeded(seed), flattest)
+        outcomes.append(expected(found, largest, float(plan.bill.eta), plan.selection))
     return outcomes
 
 
 def _candidates(
-    settled: Plan, validity: Validity, valid: ScoredContexts, chooser: Chooser, eta: float
+    plan: Plan, validity: Validity, valid: ScoredContexts, chooser: RandomSource, eta: float
 ) -> ScoredContexts:
     """Run a search. Nothing found is no candidates."""
-    if settled.search.draws_directly:
-        order = best_first(settled, validity)
+    if plan.search.draws_directly:
+        order = best_first(plan, validity)
         return _by_margin(order, validity, eta) if isinstance(order, MarginOrder) else valid
     try:
-        _, listed = explore(settled, validity, chooser)
+        _, listed = explore(plan, validity, chooser)
     except NoValidContext:
         listed = []
     scores = np.sort(np.array(listed, dtype=np.int64))[::-1]
@@ -325,18 +325,18 @@ def _chances(depth: Floats, counts: Floats, mechanism: str) -> Floats:
     return chances
 
 
-def _point(line: TradeoffLine, settled: Plan, outcomes: Sequence[Outcome]) -> Point:
+def _point(line: TradeoffLine, plan: Plan, outcomes: Sequence[Outcome]) -> Point:
     utilities = np.array([outcome.utility for outcome in outcomes])
     resampled = np.random.default_rng(0).choice(utilities, (2000, len(utilities))).mean(axis=1)
     low, high = np.quantile(resampled, [0.05, 0.95])
     return Point(
-        epsilon=float(settled.bill.epsilon),
+        epsilon=float(plan.bill.epsilon),
         line=line.name,
-        search=settled.search.name,
-        guarantee=settled.guarantee.name,
-        accounting=settled.bill.accounting,
-        delta=float(settled.bill.delta),
-        detector=settled.detector.name,
+        search=plan.search.name,
+        guarantee=plan.guarantee.name,
+        accounting=plan.bill.accounting,
+        delta=float(plan.bill.delta),
+        detector=plan.detector.name,
         records=len(outcomes),
         utility=float(utilities.mean()),
         low=float(low),

@@ -169,9 +169,9 @@ def _detectors() -> InstallationCheck:
 def _draws() -> bool:
     """Draw where one candidate is better by far: anything else has a chance below exp(-1000)."""
     from pcor.mechanism.randomness import MECHANISMS
-    from pcor.mechanism.selection import SystemChooser
+    from pcor.mechanism.selection import SystemRandomSource
 
-    chooser = SystemChooser()
+    chooser = SystemRandomSource()
     return all(
         chooser.select([0, 1_000_000], eta=Fraction(1, 1000), mechanism=name) == 1
         for name in MECHANISMS

@@ -68,8 +68,8 @@ from pcor.ledger.refusals import MOST, forget_refusals, read_refusals
 from pcor.ledger.trust import Trust
 from pcor.ledger.upgrade import open_tables
 from pcor.ledger.verification import Totals, Verification, check_books
-from pcor.mechanism.randomness import Chooser
-from pcor.mechanism.selection import SystemChooser
+from pcor.mechanism.randomness import RandomSource
+from pcor.mechanism.selection import SystemRandomSource
 from pcor.releasing.amounts import DAMAGED, amount
 from pcor.releasing.answers import write_answer
 from pcor.releasing.certificate import Receipt, Release
@@ -220,7 +220,7 @@ class Ledger:
         analyst: str = OWNER,
         key: str | None = None,
         version: str | None = None,
-        chooser: Chooser | None = None,
+        chooser: RandomSource | None = None,
         **options: Any,
     ) -> Release:
         """Release one context, paid from the ledger; the same request again is free.
@@ -256,7 +256,7 @@ class Ledger:
 
     def release_planned(
         self,
-        settled: Plan,
+        plan: Plan,
         table: Table,
         record: int | str,
         *,
@@ -264,13 +264,13 @@ class Ledger:
         analyst: str = OWNER,
         key: str | None = None,
         version: str | None = None,
-        chooser: Chooser | None = None,
+        chooser: RandomSource | None = None,
     ) -> Release:
         """Carry out a plan that was made for this table's schema; as ``release``, which plans."""
-        chooser = SystemChooser() if chooser is None else chooser
+        chooser = SystemRandomSource() if chooser is None else chooser
         names: dict[str, Any] = {"analyst": analyst, "key": key, "version": version}
-        request = self.request(settled, record, dataset=dataset, private=chooser.private, **names)
-        return release_paid(self, request, settled, table, record, chooser)
+        request = self.request(plan, record, dataset=dataset, private=chooser.private, **names)
+        return release_paid(self, request, plan, table, record, chooser)
 
     remembers = True
 

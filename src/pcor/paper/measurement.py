@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pcor.errors import NoValidContext
-from pcor.mechanism.randomness import Chooser
+from pcor.mechanism.randomness import RandomSource
 from pcor.paper.subjects import Subject, as_the_program_did, seed_of, subjects
 from pcor.paper.units import Unit
 from pcor.paper.ways import Way
@@ -60,30 +60,26 @@ class _SubjectReleases:
         self._subject = subject
         self._order: BestFirst | None = None
 
-    def measured(self, way: Way, chooser: Chooser) -> Measured:
+    def measured(self, way: Way, chooser: RandomSource) -> Measured:
         validity = self._subject.validity
-        settled = way.plan(validity.table.schema, validity.detector, self._subject.start)
+        plan = way.plan(validity.table.schema, validity.detector, self._subject.start)
         begun = time.process_time()
         fresh = Validity(validity.table, validity.record, validity.detector)
         shares_walk = way.direct and not way.overlaps
         timed = not (shares_walk and self._order is not None)
         try:
-            mask = (
-                self._direct(settled, fresh, chooser)
-                if shares_walk
-                else draw(settled, fresh, chooser)
-            )
+            mask = self._direct(plan, fresh, chooser) if shares_walk else draw(plan, fresh, chooser)
         except NoValidContext:
             return {"utility": 0.0, "seconds": time.process_time() - begun, "nothing": True}
         seconds = time.process_time() - begun
         measured: Measured = {"utility": round(self._utility(way, mask), 6)}
         return measured | ({"seconds": round(seconds, 6)} if timed else {})
 
-    def _direct(self, settled: Plan, validity: Validity, chooser: Chooser) -> int:
+    def _direct(self, plan: Plan, validity: Validity, chooser: RandomSource) -> int:
         """Draw as ``release.draw`` does, going on with a walk that was begun before."""
         if self._order is None:
             self._order = BestFirst(validity, validity.table.cells.cell_counts)
-        place = chooser.select_first(self._order, eta=settled.bill.eta, mechanism=settled.selection)
+        place = chooser.select_first(self._order, eta=plan.bill.eta, mechanism=plan.selection)
         assert place is not None  # noqa: S101 (a subject has valid contexts)
         return self._order.mask(place)
 

@@ -1,9 +1,10 @@
 """Price what a search does, in exact fractions.
 
 Public: everything here. The user gives one number, the total epsilon; the exponent eta of every
-draw follows from it. A draw costs eta times its *reach*: how far apart the changes of two scores
-can be when one row is added or removed. For scores that one row moves by at most d that is 2*d, and
-d for a monotone utility under add/remove neighbours (docs/proofs/selection.md). Two price lists:
+draw follows from it. A draw costs eta times its *score range*: how far apart the changes of two
+scores can be when one row is added or removed. For scores that one row moves by at most d that is
+2*d, and d for a monotone utility under add/remove neighbours (docs/proofs/selection.md). Two price
+lists:
 
 - ``tight``: what docs/proofs prove. A search with p paid choices makes p+1 draws. The final draw
   gets a public share of the budget, the choices before it the rest; with a delta all of them are
@@ -144,7 +145,7 @@ class PrivacyCost:
         return f"epsilon {plain(self.epsilon)}{slack}"
 
 
-def bill(
+def release_cost(
     search: PricedSearch,
     utility: DeclaredUtility,
     epsilon: Fraction,
@@ -155,7 +156,7 @@ def bill(
     if accounting not in ACCOUNTINGS:
         raise UnknownName("accounting", accounting, ACCOUNTINGS)
     doubled = 1 if utility.monotonic and accounting == "tight" else 2
-    reach = doubled * Fraction(utility.sensitivity)
+    score_range = doubled * Fraction(utility.sensitivity)
     choices = search.paid_choices
     if delta > 0 and (choices == 0 or accounting == "paper"):
         raise ParameterError(
@@ -168,21 +169,25 @@ def bill(
         calls = max(choices + 1, search.paper_calls)
         final, each = epsilon / calls * (1 if choices else calls), epsilon / calls
         steps = _steps(search, calls - 1, each, final)
-        return PrivacyCost(accounting, epsilon, delta, each / reach, each / reach, steps)
+        return PrivacyCost(
+            accounting, epsilon, delta, each / score_range, each / score_range, steps
+        )
     total = rho_for(epsilon, delta) if delta > 0 else epsilon
     share = FINAL_SHARE if search.share_of_final_draw is None else search.share_of_final_draw
     final = total * share if choices else total
     each = (total - final) / max(choices, 1)
     unit = "rho" if delta > 0 else "epsilon"
-    eta, step_eta = (range_for(x) / reach if delta > 0 else x / reach for x in (final, each))
+    eta, step_eta = (
+        range_for(x) / score_range if delta > 0 else x / score_range for x in (final, each)
+    )
     return PrivacyCost(
         accounting, epsilon, delta, eta, step_eta, _steps(search, choices, each, final, unit)
     )
 
 
-def pure_dp_bill(epsilon: Fraction, reach: int) -> PrivacyCost:
+def pure_dp_cost(epsilon: Fraction, score_range: int) -> PrivacyCost:
     """Price the one draw of a release under pure DP, among all contexts by margin score."""
-    eta = epsilon / reach
+    eta = epsilon / score_range
     # "soft" is what certificates have called it from the first on; their text stays.
     step = PricedStep(
         "one draw among all contexts that contain the record, by soft score", 1, epsilon

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pcor.detectors import CountDetector, Detector
 from pcor.errors import ParameterError, check_whole
-from pcor.public.accounting import PrivacyCost, bill, pure_dp_bill
+from pcor.public.accounting import PrivacyCost, pure_dp_cost, release_cost
 from pcor.public.guarantee import OCDP, Guarantee, PureDP
 from pcor.public.schema import Schema
 from pcor.search import Search
@@ -88,7 +88,7 @@ class _OCDPTerms:
         self, settings: Settings, search: Search, utility: Utility, cost: tuple[Fraction, Fraction]
     ) -> PrivacyCost:
         epsilon, delta = cost
-        return bill(search, utility, epsilon, settings.accounting, delta)
+        return release_cost(search, utility, epsilon, settings.accounting, delta)
 
     def needed(self, plan: Plan, chance: float | Fraction) -> Requirement | None:
         del plan, chance
@@ -144,7 +144,7 @@ class _PureDPTerms:
         self, settings: Settings, search: Search, utility: Utility, cost: tuple[Fraction, Fraction]
     ) -> PrivacyCost:
         del search, utility
-        return pure_dp_bill(cost[0], score_range(*margin_of(settings)))
+        return pure_dp_cost(cost[0], score_range(*margin_of(settings)))
 
     def needed(self, plan: Plan, chance: float | Fraction) -> Requirement | None:
         overlap = chosen_context(plan.utility) is not None

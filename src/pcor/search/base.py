@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.errors import NoValidContext, ParameterError, StartError, check_whole
-from pcor.mechanism.randomness import Chooser
+from pcor.mechanism.randomness import RandomSource
 from pcor.public.accounting import exact
 from pcor.public.context import Context, Space, unpack
 from pcor.public.guarantee import USUAL, Guarantee
@@ -49,7 +49,7 @@ class Explorer:
     def __init__(
         self,
         validity: Validity,
-        chooser: Chooser,
+        chooser: RandomSource,
         paid: Callable[[Sequence[int]], int],
         paid_choices: int,
     ) -> None:
@@ -176,7 +176,7 @@ class Search:
         """Where the start context comes from, in words; empty where there is none."""
         return ""
 
-    def settled(
+    def resolved(
         self, free: int, *, compiled: bool, limit: int | None = None, guarantee: Guarantee = USUAL
     ) -> Search:
         """Return the search with what a schema of so many free values leaves open filled in.

@@ -43,7 +43,7 @@ class Direct(Search):
     def __post_init__(self) -> None:
         check_whole("limit", self.limit)
 
-    def settled(
+    def resolved(
         self, free: int, *, compiled: bool, limit: int | None = None, guarantee: Guarantee = USUAL
     ) -> Direct:
         """Return the search with the limit that was given; refuse a space beyond it."""

@@ -73,7 +73,7 @@ class WidestFirst(GraphSearch):
     name: ClassVar[str] = "widest_first"
     randomized: ClassVar[bool] = False  # its numbers are from a public seed
     samples: int = 20_000
-    tries: int | None = None  # type: ignore[assignment]  # settled() fills it in
+    tries: int | None = None  # type: ignore[assignment]  # resolved() fills it in
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -83,7 +83,7 @@ class WidestFirst(GraphSearch):
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or self.seed < 0:
             raise ParameterError("seed must be a whole number of at least 0")
 
-    def settled(
+    def resolved(
         self, free: int, *, compiled: bool, limit: int | None = None, guarantee: Guarantee = USUAL
     ) -> WidestFirst:
         """Return the search with its tries as a number, so that a certificate can say it."""

@@ -70,17 +70,17 @@ def _comparable(key: RecordKey, kind: str) -> bool:
 def _ask(rows: Pushdown, keys: Sequence[RecordKey], kind: str) -> dict[RecordKey, list[KeyedRow]]:
     """Ask for all keys at once: how many rows each has, and what stands in the only one."""
     dialect = rows.engine.dialect
-    questions = Queries(rows.engine, rows.schema)
+    queries = Queries(rows.engine, rows.schema)
     name = "s." + dialect.column(str(rows.schema.id))
     key = dialect.same_text.format(name) if kind == "text" else name
     wanted = ", ".join(dialect.literal(_as_kind(k, kind)) for k in keys)
-    codes = ", ".join(f"MIN({code}) AS {code}" for code in questions.names)
+    codes = ", ".join(f"MIN({code}) AS {code}" for code in queries.names)
     what = f"k, COUNT(*) AS n, MIN(x) AS x, {codes}"
-    answer = questions.ask(
-        f"SELECT {what} FROM coded {questions.where()} GROUP BY k",  # noqa: S608 (names of our own)
-        *questions.coded(key, where=f"{key} IN ({wanted})"),
+    answer = queries.ask(
+        f"SELECT {what} FROM coded {queries.where()} GROUP BY k",  # noqa: S608 (names of our own)
+        *queries.coded(key, where=f"{key} IN ({wanted})"),
     )
-    numbers = [column(answer, code, np.int64).tolist() for code in questions.names]
+    numbers = [column(answer, code, np.int64).tolist() for code in queries.names]
     values = column(answer, "x", np.float64).tolist()
     counts = column(answer, "n", np.int64).tolist()
     found = {}

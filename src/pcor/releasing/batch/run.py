@@ -29,8 +29,8 @@ from pcor.errors import (
     Unfinished,
     check_whole,
 )
-from pcor.mechanism.randomness import Chooser
-from pcor.mechanism.selection import SystemChooser
+from pcor.mechanism.randomness import RandomSource
+from pcor.mechanism.selection import SystemRandomSource
 from pcor.releasing.answers import Answer, Outcome, answer_from, read_answer
 from pcor.releasing.batch.drawers import Drawers
 from pcor.releasing.batch.lookup import Lookup
@@ -64,7 +64,7 @@ def release_many(
     out: str | Path | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
-    chooser: Chooser | None = None,
+    chooser: RandomSource | None = None,
     **options: Any,
 ) -> Results:
     """Release one context for each of many records; the same call again goes on where it was.
@@ -119,7 +119,7 @@ def release_many_planned(
     out: str | Path | None,
     workers: int | None,
     progress: Progress | None,
-    chooser: Chooser | None,
+    chooser: RandomSource | None,
 ) -> Results:
     """Carry out a plan that was made for this table's schema; as ``release_many``, which plans.
 
@@ -134,7 +134,7 @@ def release_many_planned(
     # Seeded draws repeat only if they are made one after the other.
     drawers = Drawers[Outcome](_workers(workers) if private else 1)
 
-    drawn_by = SystemChooser() if chooser is None else chooser
+    drawn_by = SystemRandomSource() if chooser is None else chooser
 
     def draw(rows: Table, record: int | str) -> Outcome:
         return answer_from(lambda: read_and_draw(planned.each, rows, record, drawn_by))

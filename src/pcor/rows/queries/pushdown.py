@@ -2,7 +2,7 @@
 
 Private: every answer. What comes back is bounded by the number of cells (rows that fit the schema,
 grouped by their attribute values) and by a public limit on (cell, value) pairs, not by the rows.
-Encoding, grouping and counting happen in the engine; the same questions to any engine, or to the
+Encoding, grouping and counting happen in the engine; the same queries to any engine, or to the
 rows in memory, have the same answers.
 
 All answers are about one state of the rows: the one that the cells were counted in. An engine
@@ -94,7 +94,7 @@ class KeyedRow(NamedTuple):
 
 
 class Pushdown:
-    """The questions to one engine about rows under one schema.
+    """What one engine computes from its rows under one schema.
 
     Args:
         engine: where the rows are.

@@ -1,4 +1,4 @@
-"""Write questions about encoded rows as SQL, and read the answers.
+"""Write queries about encoded rows as SQL, and read the answers.
 
 Private: the answers. Nothing here decides what is asked; ``pushdown`` and ``nearest`` do.
 """
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pcor.errors import TooLarge
 from pcor.public.schema import Schema
-from pcor.rows.engines.base import Engine, asking, marks_of, rows_changed
+from pcor.rows.engines.base import Engine, marks_of, rows_changed, translated_errors
 from pcor.rows.queries.sql_encoding import coding
 
 # How many cells, or (cell, value) pairs, may come back when nobody says otherwise; public. A pair
@@ -36,7 +36,7 @@ class Pairs(NamedTuple):
 
 
 class Queries:
-    """How to ask one engine about its rows under one schema.
+    """The queries that one engine is asked about its rows under one schema.
 
     In every query ``coded`` are the encoded rows, with a code for each attribute (``names``) and
     the metric as ``x``; where the engine marks rows, also with the marks of the metric (``marks``).
@@ -67,7 +67,7 @@ class Queries:
 
     def ask(self, query: str, *tables: str) -> pa.Table:
         """Return the answer to a query over the given tables, by default ``coded`` alone."""
-        with asking(self.engine.dialect.name):
+        with translated_errors(self.engine.dialect.name):
             found = self.engine.run(f"WITH {', '.join(tables or self.coded())} {query}")
         self.bytes_returned += found.nbytes
         return found

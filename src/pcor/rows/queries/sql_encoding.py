@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pcor.errors import SourceError
 from pcor.public.schema import Attribute, Metric, Schema, find_code
 from pcor.rows.encoding import bins_not_numeric, metric_not_numeric
-from pcor.rows.engines.base import Engine, asking, marks_of
+from pcor.rows.engines.base import Engine, marks_of, translated_errors
 from pcor.rows.queries.sql import Cell
 
 # More distinct values than this are not read one by one; public.
@@ -239,7 +239,7 @@ def _distinct_values(
         f"FROM {engine.source} s WHERE {column} IS NOT NULL) t GROUP BY raw "
         f"LIMIT {DISTINCT_LIMIT + 1}"
     )
-    with asking(engine.dialect.name):
+    with translated_errors(engine.dialect.name):
         found = engine.run(query)
     if found.num_rows > DISTINCT_LIMIT:
         raise SourceError(

@@ -34,10 +34,10 @@ API_POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancestors 
 
 
 class TokenBuckets:
-    """Buckets that fill at a steady rate; a request takes one drop.
+    """Buckets that fill at a steady rate; a request takes one token from the bucket.
 
     Args:
-        rate: drops a second.
+        rate: tokens a second.
         burst: how many a bucket holds.
         clock: seconds.
     """
@@ -50,7 +50,7 @@ class TokenBuckets:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, who: str) -> None:
-        """Take a drop, or refuse."""
+        """Take a token, or refuse."""
         self._take(who, 1)
 
     def check(self, who: str) -> None:
@@ -60,11 +60,11 @@ class TokenBuckets:
     def _take(self, who: str, taken: int) -> None:
         now = self._clock()
         with self._lock:
-            drops, at = self._buckets.pop(who, (float(self._burst), now))
-            drops = min(self._burst, drops + (now - at) * self._rate)
-            short = 1 - drops
-            if taken or drops < self._burst:  # a full bucket need not be remembered
-                self._buckets[who] = (drops if short > 0 else drops - taken, now)
+            tokens, at = self._buckets.pop(who, (float(self._burst), now))
+            tokens = min(self._burst, tokens + (now - at) * self._rate)
+            short = 1 - tokens
+            if taken or tokens < self._burst:  # a full bucket need not be remembered
+                self._buckets[who] = (tokens if short > 0 else tokens - taken, now)
             if len(self._buckets) > REMEMBERED:
                 self._buckets.popitem(last=False)
         if short > 0:
@@ -78,7 +78,7 @@ class TokenBuckets:
 
 
 class WriterLimit:
-    """Lets so many write at once, or wait to; whoever comes then is told to come again.
+    """Admits a limited number of writers, waiting ones included; others are told to retry.
 
     Args:
         most: how many.

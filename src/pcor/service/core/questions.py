@@ -124,7 +124,7 @@ def _is_open(connection: Connection, key: Key, name: str) -> bool:
     return key.role == "owner" or read_open(connection, name, key.name) is not None
 
 
-def settle(service: Service, key: Key, question: Question) -> PlannedQuestion:
+def plan_question(service: Service, key: Key, question: Question) -> PlannedQuestion:
     """Judge a question by public knowledge alone. Free."""
     with service.ledger.database.reading() as connection:
         registration = open_dataset(connection, key, question.dataset)
@@ -133,9 +133,9 @@ def settle(service: Service, key: Key, question: Question) -> PlannedQuestion:
     if not registration.is_open(question.record):
         # The same words for a record that does not exist and for one that is not open.
         raise unknown("record")
-    settled = registration.plan(epsilon)
+    plan = registration.plan(epsilon)
     request = Request.of(
-        settled,
+        plan,
         question.record,
         dataset=registration.name,
         analyst=key.payer,
@@ -150,7 +150,7 @@ def settle(service: Service, key: Key, question: Question) -> PlannedQuestion:
         request.guarantee,
         request.body,
     )
-    return PlannedQuestion(registration, settled, numbered)
+    return PlannedQuestion(registration, plan, numbered)
 
 
 def _epsilon(key: Key, registration: Registration, question: Question) -> Fraction:
@@ -189,9 +189,9 @@ def ask(service: Service, key: Key, question: Question, call: str) -> Job:
         _keep_visible(service, known)
         return known
     # What was refused before, or left by a crash before its charge, is judged by today's rules.
-    settled = settle(service, key, question)
-    service.ledger.check(settled.request)  # many refusals leave no calls and jobs behind
-    _check_open(service, settled.request)  # nor do these; what counts is asked with the charge
+    planned = plan_question(service, key, question)
+    service.ledger.check(planned.request)  # many refusals leave no calls and jobs behind
+    _check_open(service, planned.request)  # nor do these; what counts is asked with the charge
     with database.writing() as connection:
         lock_head(connection)
         job, paid = save_call(
@@ -199,9 +199,9 @@ def ask(service: Service, key: Key, question: Question, call: str) -> Job:
             call,
             question.fingerprint,
             new_job(
-                settled.request,
+                planned.request,
                 canonical_record(question.record),
-                settled.registration.version,
+                planned.registration.version,
                 service.now(),  # after the lock is had, however long others held it
             ),
         )
@@ -252,7 +252,7 @@ def _check_source(service: Service, job: Job) -> None:
     with service.ledger.database.reading() as connection:
         found = find_registration(connection, job.request.dataset, job.version)
     if found is not None:
-        service.sources.check(found.source, found.mark)
+        service.sources.check(found.source, found.file_fingerprint)
 
 
 def running(service: Service, job: Job) -> Problem:

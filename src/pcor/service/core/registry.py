@@ -1,9 +1,9 @@
 """Datasets as an owner registers them: schema, source, guarantee, presets, who may be asked about.
 
-Public: a registration, but for the name of its file, which only owners see, and its mark, which
-nobody does. Registrations are never changed: a new one has the next version, and questions stay
-with the version they were asked of. What the books call the version of a table is the number of its
-file's state: it says whether two files were the same, and nothing else about them.
+Public: a registration, but for the name of its file, which only owners see, and its fingerprint,
+which nobody does. Registrations are never changed: a new one has the next version, and questions
+stay with the version they were asked of. What the books call the version of a table is the number
+of its file's state: it says whether two files were the same, and nothing else about them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Registration:
         version: counted from 1.
         schema: the public description of the table.
         source: the file, relative to the data folder. Owners only.
-        mark: by which the file is known again. For the service only.
+        file_fingerprint: by which the file is known again. For the service only.
         settings: what is drawn and how; the owner settles it for everybody.
         presets: small, medium and large, each an epsilon.
         records: which records may be asked about; ``None`` for any.
@@ -60,7 +60,7 @@ class Registration:
     version: int
     schema: Schema
     source: str
-    mark: str
+    file_fingerprint: str
     settings: Settings
     presets: dict[str, Fraction]
     records: tuple[int | str, ...] | None
@@ -143,7 +143,7 @@ class Registration:
 
     def to_body(self) -> str:
         """Return the registration as it is kept; the order of attributes matters, so no sorting."""
-        kept = self.to_owner() | {"mark": self.mark}
+        kept = self.to_owner() | {"mark": self.file_fingerprint}
         del kept["name"], kept["version"], kept["guarantee"]
         return json.dumps(kept)
 
@@ -210,7 +210,7 @@ def _state(connection: Connection, new: Registration) -> int:
     highest = 0
     for body in connection.execute(chosen).scalars():
         kept = json.loads(body)
-        if kept["mark"] == new.mark:
+        if kept["mark"] == new.file_fingerprint:
             return int(kept["source_state"])
         highest = max(highest, int(kept["source_state"]))
     return highest + 1

@@ -19,7 +19,7 @@ from pcor.service.core.book_checks import BookChecks
 from pcor.service.core.draw_process import DrawProcesses
 from pcor.service.core.draws import Draws, InProcessDraws
 from pcor.service.core.events import note
-from pcor.service.core.fingerprints import Marker
+from pcor.service.core.fingerprints import FileFingerprints
 from pcor.service.core.jobs import Job
 from pcor.service.core.keys import make_key, read_keys
 from pcor.service.core.limits import TokenBuckets, WriterLimit
@@ -100,13 +100,15 @@ class Service:
         self._clock = clock
         self.at_step = at_step
         self.ledger = Ledger(settings.database, create=create, clock=clock)
-        self.marker = Marker(settings.secret_file)
+        self.fingerprints = FileFingerprints(settings.secret_file)
         if create:
-            self.marker.make_secret()
-        open_tables(self.ledger.database, self.marker, create=create)
+            self.fingerprints.make_secret()
+        open_tables(self.ledger.database, self.fingerprints, create=create)
         # Where draws are made elsewhere, only an owner's registrations and audits need one here.
-        self.tables = Tables(settings.data, 1 if settings.apart else settings.tables, self.marker)
-        self.sources = SourceChecks(settings.data, self.marker)
+        self.tables = Tables(
+            settings.data, 1 if settings.apart else settings.tables, self.fingerprints
+        )
+        self.sources = SourceChecks(settings.data, self.fingerprints)
         self.drawer = Drawer(settings, self.ledger, self._draws(), self.sources, self.now, at_step)
         self.checks = BookChecks(self.ledger, settings.check, self.now)
         self.readiness = Readiness(self.ledger, settings.readiness)

@@ -182,7 +182,7 @@ class Drawer:
     def _check_source(self, job: Job) -> None:
         """Refuse a question whose file is not the registered one."""
         registration = self._registration(job)
-        self._sources.check(registration.source, registration.mark)
+        self._sources.check(registration.source, registration.file_fingerprint)
 
     def _wait_for_source(self, job: Job, error: PcorError) -> None:
         """Put off a question that cannot be drawn now: it stays charged, and is no answer."""
@@ -262,7 +262,7 @@ class Drawer:
     def _draw(self, job: Job) -> Outcome:
         one = self._registration(job)
         return self._draws.draw(
-            Draw(one.source, one.mark, one.plan(job.request.epsilon), job.record)
+            Draw(one.source, one.file_fingerprint, one.plan(job.request.epsilon), job.record)
         )
 
     def _registration(self, job: Job) -> Registration:

@@ -86,7 +86,7 @@ class Audit:
     def _run(self) -> None:
         one = self._registration
         try:
-            table = self._service.tables.get(one.source, one.mark, one.schema)
+            table = self._service.tables.get(one.source, one.file_fingerprint, one.schema)
             outcome: Exposure | Exception = planned_exposure(
                 self._plan, table, self._record, progress=self._step
             )
@@ -105,9 +105,9 @@ class Audit:
 def auditable(registration: Registration, preset: str) -> tuple[Plan, str]:
     """Return the plan to audit, and what is to be said where it is not the dataset's."""
     epsilon = registration.presets[preset]
-    settled = registration.plan(epsilon)
-    if settled.search.name in EXACT:
-        return settled, ""
+    plan = registration.plan(epsilon)
+    if plan.search.name in EXACT:
+        return plan, ""
     return registration.settings.directly().plan(registration.schema, epsilon), INSTEAD
 
 

@@ -146,14 +146,14 @@ def confirm_question(request: Request, key: Asker, form: Form) -> Response:
 
 
 def _offer(service: Service, key: Key, question: Question) -> Offer:
-    settled = questions.settle(service, key, question)
-    epsilon = settled.request.epsilon
-    left = service.ledger.left(settled.registration.name, key.payer)
-    before = _asked_before(service, settled)
+    planned = questions.plan_question(service, key, question)
+    epsilon = planned.request.epsilon
+    left = service.ledger.left(planned.registration.name, key.payer)
+    before = _asked_before(service, planned)
     after = left if before is not None else left - epsilon
     return Offer(
         question,
-        plan_in_words(settled.plan, question.record),
+        plan_in_words(planned.plan, question.record),
         plain(left),
         plain(max(after, Fraction(0))),
         releases(int(left // epsilon)),
@@ -163,9 +163,9 @@ def _offer(service: Service, key: Key, question: Question) -> Offer:
     )
 
 
-def _asked_before(service: Service, settled: PlannedQuestion) -> Job | None:
+def _asked_before(service: Service, planned: PlannedQuestion) -> Job | None:
     with service.ledger.database.reading() as connection:
-        job = find_question(connection, settled.request)
+        job = find_question(connection, planned.request)
         return job if job is not None and is_charged(connection, job) else None
 
 
