@@ -61,6 +61,9 @@ class Client:
         patience: seconds for an answer, all tries and waits together.
         insecure: send the key over plain HTTP to another machine.
         sleep: waits; for tests.
+
+    Raises:
+        ParameterError: the URL or the key is not one, or the key would be sent in the clear.
     """
 
     def __init__(
@@ -116,6 +119,10 @@ class Client:
             preset: small, medium or large, as the owner set them.
             draw: another number buys another draw of the same question.
             key: the Idempotency-Key; by default a new one.
+
+        Raises:
+            PcorError: the service's refusal or answer, as the library would raise it.
+            ServiceError: the service cannot be reached, or refuses for a reason of its own.
         """
         body = _question(dataset, record, epsilon, preset, draw)
         call = str(uuid.uuid4()) if key is None else key
@@ -252,7 +259,7 @@ class _NoRedirects(HTTPRedirectHandler):
     """The key is for this service, not for wherever it sends us."""
 
     def redirect_request(self, *_: Any) -> None:
-        """Follow none."""
+        """Follow no redirect."""
 
 
 class _TransientFailure(Exception):

@@ -254,7 +254,7 @@ class StillRunning(LedgerError):
 
 
 class _Silence:
-    """Keeps warnings unsaid while anybody is inside.
+    """Suppresses warnings while any thread is inside.
 
     Python keeps its warning filters once per process. Were each thread to set and restore them by
     itself, the first one out would let the others be heard, and the last would leave them silenced

@@ -50,6 +50,10 @@ def exact_distribution(
         epsilon: the total cost.
         limit: the most paths of decisions to replay.
         **options: as for ``pcor.release``: settings, or detector, search, utility, ...
+
+    Raises:
+        NoValidContext: no answer but "none was found" is possible.
+        TooLarge: there are more contexts, or more paths of decisions, than the limit.
     """
     logs = exact_log_chances(table, record, epsilon, limit=limit, **options)
     if set(logs) == {None}:

@@ -74,6 +74,11 @@ def exposure(
         paths: the most paths of random decisions to replay.
         progress: called with (parts done, parts in all) now and then.
         **options: as for ``pcor.release``: settings, or detector, search, utility, ...
+
+    Raises:
+        RecordError: the record does not exist, or its id is not unique.
+        TooLarge: more verdicts or paths are needed than the limits allow.
+        ParameterError: a metric or an option is out of range.
     """
     check_table(table)
     plan = audited_settings(Settings.of(**options), limit).plan(table.schema, epsilon)

@@ -156,6 +156,9 @@ def joint_exposure(found: Sequence[Exposure]) -> JointExposure:
 
     Args:
         found: from ``pcor.audit.exposures``, all of one table; a record may occur more than once.
+
+    Raises:
+        ParameterError: there is no exposure, or they are of different tables.
     """
     if not found:
         raise ParameterError("give at least one audited record")
@@ -206,5 +209,5 @@ def _own(found: Exposure) -> _Kind:
 
 
 def _unmoved(found: Exposure) -> float:
-    """Return the delta that a release promises those who do not change its COE."""
+    """Return the delta of a release for people who do not change its COE."""
     return float(found.plan.bill.delta)

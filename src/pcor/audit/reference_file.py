@@ -119,6 +119,10 @@ def write_reference(
         path: the file, which ends in ``.parquet``.
         limit: the most contexts to list.
         progress: called with (contexts done, contexts in all) after each block.
+
+    Raises:
+        TooLarge: there are more contexts than the limit.
+        WriteError: the file cannot be written, or finished blocks are of another request.
     """
     target = Path(path)
     check_target(target, (".parquet",), "path=")

@@ -16,7 +16,7 @@ from pcor.public.guarantee import OWNER_ONLY, PureDP
 from pcor.public.schema import Value
 from pcor.releasing.plan import Plan
 
-# A delta above this is one that people are warned of: one chance in a million.
+# The report warns of any delta above this: one chance in a million.
 NOTICEABLE = 1e-6
 
 
@@ -230,7 +230,7 @@ def _pure_dp_verdict(found: Exposure) -> str:
 
 
 def chance(delta: float) -> str:
-    """Write a delta so that nobody takes a tiny one for none, or a near-certainty for certain.
+    """Write a delta so that a tiny one does not read as 0, nor a near-certain one as 1.
 
     A computed 1 may be the rounding of a little less.
 

@@ -83,6 +83,9 @@ def sampled_epsilon(
         draws: how many answers to draw on each table; half choose the event, half test it.
         confidence: the chance that what is returned is not above the truth, at least.
         delta: an additive slack that the mechanism may use.
+
+    Raises:
+        ParameterError: ``draws``, ``confidence`` or ``delta`` is out of range.
     """
     check_whole("draws", draws)
     if draws < 2:

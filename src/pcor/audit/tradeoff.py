@@ -62,7 +62,7 @@ class TradeoffLine:
     def plan(
         self, schema: Schema, epsilon: object, detector: Detector, limit: int = ENUMERATION_LIMIT
     ) -> Plan:
-        """Settle a release of this line."""
+        """Plan a release of this line."""
         most = limit if self.settings.search == "direct" else None
         return replace(self.settings, detector=detector, limit=most).plan(schema, epsilon)
 
@@ -144,6 +144,11 @@ def tradeoff(
         seed: of all random decisions; every line and epsilon gets the same.
         limit: the largest space of contexts to look for the largest valid one in.
         progress: called with (parts done, parts in all) now and then.
+
+    Raises:
+        ParameterError: there is no record or no epsilon.
+        TooLarge: the space is larger than the limit.
+        NoValidContext: one of the records is an outlier nowhere.
     """
     if not records or not epsilons:
         raise ParameterError("the trade-off needs at least one record and one epsilon")
@@ -236,7 +241,7 @@ def _outcomes(
 def _candidates(
     plan: Plan, validity: Validity, valid: ScoredContexts, chooser: RandomSource, eta: float
 ) -> ScoredContexts:
-    """Run a search. Nothing found is no candidates."""
+    """Run a search; return no candidates where it finds none."""
     if plan.search.draws_directly:
         order = best_first(plan, validity)
         return _by_margin(order, validity, eta) if isinstance(order, MarginOrder) else valid
@@ -274,7 +279,7 @@ def _scores(order: RankedCandidates) -> Numbers:
 
 
 def _rank_near_best(order: BestFirst | MarginOrder, eta: float) -> None:
-    """Meet candidates until the others can hardly be drawn."""
+    """Rank candidates until the others can hardly be drawn."""
     while not order.finished:
         order.advance()
         if order.ranked():

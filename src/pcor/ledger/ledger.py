@@ -92,6 +92,10 @@ class Ledger:
         create: make a new ledger where there is none; otherwise that is refused.
         clock: seconds since 1970; for tests.
         patience: seconds to wait while others write; a minute if it is left out.
+
+    Raises:
+        ParameterError: this is not the path or URL of a ledger.
+        LedgerError: it cannot be opened, is damaged, or is of a newer version.
     """
 
     def __init__(
@@ -122,6 +126,9 @@ class Ledger:
             epsilon: the ceiling on the sum of all epsilons, whatever their guarantee.
             delta: the ceiling on the sum of all deltas; by default none may have one.
             cap: the most that one release may cost.
+
+        Raises:
+            ParameterError: an amount is not positive, or below what is spent.
         """
         most = None if cap is None else amount(cap, "cap")
         return self._set_ceiling(dataset, EVERYBODY, epsilon, delta, most)
@@ -132,6 +139,10 @@ class Ledger:
         An allotment is a ceiling and keeps nothing aside: allotments may add up to more than the
         budget, and then who comes first is served. Without one an analyst can spend nothing. One
         that was closed is opened again, with what was spent of it.
+
+        Raises:
+            ParameterError: an amount is not positive, or below what is spent; or there is no
+                budget.
         """
         if check_name("analyst", analyst) == OWNER:
             raise ParameterError(f"the analyst {OWNER!r} spends from the budget, without allotment")
@@ -143,6 +154,9 @@ class Ledger:
         What was spent stays spent: ``allot`` opens the allotment again, and counts on from there.
         What was paid for is still answered, and the same question again stays free. An allotment
         that is closed already stays so, and nothing is written.
+
+        Raises:
+            ParameterError: there is no such budget or allotment.
         """
         check_name("dataset", dataset)
         check_name("analyst", analyst)
@@ -191,7 +205,11 @@ class Ledger:
             return _status(connection, dataset)
 
     def status(self, dataset: str) -> Status:
-        """Return the books of a dataset."""
+        """Return the books of a dataset.
+
+        Raises:
+            ParameterError: the dataset has no budget.
+        """
         with self.database.reading() as connection:
             return _status(connection, dataset)
 
@@ -241,6 +259,12 @@ class Ledger:
                 which guesses at a row could be tried out.
             chooser: where random decisions come from; by default the operating system.
             **options: as for ``pcor.release``: detector, search, utility, guarantee, ...
+
+        Raises:
+            PcorError: what ``pcor.release`` raises.
+            KeyConflict: the key stands for another request.
+            StillRunning: the same request is being answered by another process.
+            LedgerError: the ledger cannot be read or written, or is damaged.
         """
         check_table(table)
         return self.release_planned(
@@ -300,7 +324,11 @@ class Ledger:
         )
 
     def answered(self, request: Request) -> Claim | None:
-        """Return the stored answer of a request, if there is one. Free."""
+        """Return the stored answer of a request, if there is one. Free.
+
+        Raises:
+            KeyConflict: the key stands for another request.
+        """
         with self.database.reading() as connection:
             return find_answer(connection, request)
 
@@ -347,6 +375,12 @@ class Ledger:
             request: what is asked for.
             admit: may refuse, by raising, what was not charged before; it is called inside the
                 transaction that would charge, so what it counts is true until then.
+
+        Raises:
+            BudgetExceeded: an account cannot pay; nothing was spent.
+            KeyConflict: the key stands for another request.
+            StillRunning: the same request is being answered by another process.
+            LedgerError: the ledger cannot be written, or is damaged.
         """
         made: Claim | BudgetExceeded | None = None
         self._trust.begin(self.database)
@@ -381,6 +415,9 @@ class Ledger:
             outcome: what was drawn, or the error that the draw ended in.
             then: is told what is stored, inside the same transaction: what it writes is kept
                 together with the answer, and if it raises, neither is.
+
+        Raises:
+            LedgerError: the claim is not of this ledger, or the ledger cannot be written.
         """
         with self.database.writing() as connection:
             head = lock_head(connection)

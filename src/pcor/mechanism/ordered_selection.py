@@ -25,13 +25,13 @@ import numpy as np
 
 from pcor.mechanism.samplers import UniformDraw, exp_bounds, pick_success
 
-# Digits of the first attempt, in bits; doubled as often as needed.
+# Bits of precision of the first attempt; doubled until the draw is decided.
 FIRST_BITS = 192
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """So many candidates, one after the other, of the same utility; or at most these."""
+    """A run of candidates with equal utility, or an upper bound on one."""
 
     utility: int
     count: int
@@ -42,19 +42,19 @@ class Candidates(Protocol):
 
     @property
     def finished(self) -> bool:
-        """Whether everything was met."""
+        """Whether all candidates are ranked."""
         ...
 
     def ranked(self) -> Sequence[Run]:
-        """Return the candidates met so far, in order: utilities never rise."""
+        """Return the candidates ranked so far: utilities never rise."""
         ...
 
     def remaining(self) -> Sequence[Run]:
-        """Return upper bounds on all that was not met; empty once everything was."""
+        """Return upper bounds on the candidates not ranked yet; empty once all are."""
         ...
 
     def advance(self) -> None:
-        """Meet some more."""
+        """Rank more candidates."""
         ...
 
 
@@ -135,11 +135,11 @@ def _last_success(candidates: Candidates, eta: Fraction, point: int, bits: int) 
     place = sum(run.count for run in ranked)
     for run in reversed(ranked):
         if point + 1 > low:
-            return None  # perhaps somebody later
+            return None  # a later candidate may succeed
         least, most = exp_bounds(eta * (best - run.utility), bits)
         place -= run.count
         lower = low * _power(one - most, run.count, bits, up=False) >> bits
-        if point + 1 <= lower:  # nobody in this run
+        if point + 1 <= lower:  # no candidate of this run succeeds
             low, high = lower, -(-high * _power(one - least, run.count, bits, up=True) >> bits)
             continue
         back = 1 + bisect_left(  # how many of the run, from its end, until T may have passed U

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pcor.mechanism.ordered_selection import Candidates
 
-# Which of these indices may be kept? One answer each.
+# Tells for each index whether it may be kept.
 Accepts = Callable[[Sequence[int]], NDArray[np.bool_]]
 
 MECHANISMS = ("exponential", "permute_and_flip")
@@ -27,7 +27,7 @@ class RandomSource(Protocol):
 
     @property
     def private(self) -> bool:
-        """Whether the decisions are fit for a release."""
+        """Whether a release that uses it is private."""
         ...
 
     def uniform(self, count: int) -> int:

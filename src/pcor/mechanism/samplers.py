@@ -21,10 +21,10 @@ UniformDraw = Callable[[int], int]
 # Just below log2(e) = 1.442695..., by far more than float64 rounds.
 _LOG2_E = Fraction(14426, 10000)
 
-# No proposal is rarer than 2 to minus this. A bound on numbers, not on chances.
+# No proposal has a weight below 2^-this. It bounds the numbers, and changes no chance.
 _MOST_HALVINGS = 128
 
-# Digits of the first comparison with a weight, in bits; as many more as often as needed.
+# Bits of the first comparison with a weight; as many are added until it is decided.
 _BITS = 64
 
 
@@ -50,10 +50,10 @@ def draw_exponential(scores: Sequence[int], eta: Fraction, uniform: UniformDraw)
 
 
 def draw_permute_and_flip(scores: Sequence[int], eta: Fraction, uniform: UniformDraw) -> int:
-    """Return an index, drawn by permute-and-flip: visited in random order, taken by a coin's word.
+    """Return an index, drawn by permute-and-flip: the first in random order to be accepted.
 
-    Coin i shows True with chance exp(eta * (score - the largest score)). The first success in a
-    random order is any one of all successes alike.
+    Index i is accepted with probability exp(eta * (score - the largest score)). The first success
+    in a random order is any one of all successes alike.
     """
     values = np.array(scores, dtype=np.int64)
     best = int(values.argmax())
@@ -62,7 +62,7 @@ def draw_permute_and_flip(scores: Sequence[int], eta: Fraction, uniform: Uniform
 
 
 def pick_success(short: NDArray[np.int64], eta: Fraction, uniform: UniformDraw) -> int:
-    """Return one of those whose coin shows True, each of them alike; the last one's always does.
+    """Return one of the accepted indices, each with the same chance; the last is always accepted.
 
     Coin i shows True with chance exp(-eta * short[i]). First each coin is flipped roughly, with the
     power of two above its chance: 64 bits each. The few that are left are visited in random order
@@ -85,14 +85,14 @@ def pick_success(short: NDArray[np.int64], eta: Fraction, uniform: UniformDraw) 
 
 
 def _halvings(short: NDArray[np.int64], eta: Fraction, most: int) -> NDArray[np.int64]:
-    """Return whole numbers h with 2^-h >= exp(-eta * short), as large as is cheap to say."""
+    """Return whole numbers h with 2^-h >= exp(-eta * short), close to the largest ones."""
     slope = float(eta) * float(_LOG2_E)
     halvings: NDArray[np.int64] = (np.minimum(short, most / slope) * slope).astype(np.int64)
     return halvings
 
 
 def happens(x: Fraction, halvings: int, uniform: UniformDraw) -> bool:
-    """Flip a coin that shows True with chance 2^halvings * exp(-x), which must not exceed 1.
+    """Return True with probability 2^halvings * exp(-x), which must not exceed 1.
 
     The bits of a uniform number are fetched until it is clearly above or below.
     """

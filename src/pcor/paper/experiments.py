@@ -77,7 +77,7 @@ def conduct(
         for name in request.names
         for unit in EXPERIMENTS[name].units(tables[name], quick=request.quick, seed=request.seed)
     )
-    # Repetition by repetition: a run that is stopped has as many of one table as of another.
+    # Repetition by repetition: a run that is stopped has equally many for every table.
     units.sort(key=lambda unit: unit.number)
     begun, used, before = time.perf_counter(), _processor_seconds(), _busy()
     workers = request.workers or cores()

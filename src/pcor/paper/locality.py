@@ -1,4 +1,4 @@
-"""Is it locality that makes the searches work? Outliers assigned at random (ROA) say no to none.
+"""Is it locality that makes the searches work? A control: outliers assigned at random (ROA).
 
 Private: the records asked about. The paper's source has a paragraph that its published version
 leaves out: a rule without any structure calls V an outlier of C iff MD5(C, V) = 0 mod 128, and

@@ -51,7 +51,7 @@ class Unit:
 
 
 class ResultStore(Protocol):
-    """Whatever keeps what was measured."""
+    """Stores measurements."""
 
     def missing(self, unit: Unit) -> tuple[str, ...]:
         """Return the parts of a unit that are not there yet."""
@@ -76,7 +76,7 @@ def run(
 
 
 def merged(units: Iterable[Unit]) -> list[Unit]:
-    """Put units of one repetition together: experiments that share one share its work."""
+    """Merge the units of one repetition, so that experiments share its work."""
     found: dict[Unit, dict[str, None]] = {}
     for unit in units:
         found.setdefault(replace(unit, parts=()), {}).update(dict.fromkeys(unit.parts))

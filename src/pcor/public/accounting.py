@@ -31,7 +31,7 @@ FINAL_SHARE = Fraction(1, 5)
 
 
 class PricedSearch(Protocol):
-    """What a search declares about its draws. The accountant needs to know nothing else of it."""
+    """What a search declares about its draws; the accountant uses nothing else of it."""
 
     @property
     def name(self) -> str:
@@ -75,7 +75,7 @@ class DeclaredUtility(Protocol):
 
 @dataclass(frozen=True)
 class PricedStep:
-    """Something a release does, and its price.
+    """One step of a release, and its privacy cost.
 
     Attributes:
         what: in words.
@@ -120,7 +120,7 @@ class PricedStep:
 
 @dataclass(frozen=True)
 class PrivacyCost:
-    """What a release costs and why.
+    """The privacy cost of a release, step by step.
 
     Attributes:
         accounting: the price list.
@@ -152,7 +152,7 @@ def release_cost(
     accounting: str,
     delta: Fraction = Fraction(0),
 ) -> PrivacyCost:
-    """Split the total over the draws of a search."""
+    """Return the privacy cost of a search: the total, split over its draws."""
     if accounting not in ACCOUNTINGS:
         raise UnknownName("accounting", accounting, ACCOUNTINGS)
     doubled = 1 if utility.monotonic and accounting == "tight" else 2

@@ -90,6 +90,15 @@ def release(
         budget: what pays, a ``Budget`` or a ``Ledger``; refuses when it cannot. A ledger pays from
             the budget of the dataset that the schema names, and the same again is free.
         chooser: where random decisions come from; by default the operating system.
+
+    Raises:
+        ParameterError: the options do not go together, or not with the schema.
+        TooLarge: there are more contexts, or more rows to be read, than a public limit allows.
+        RecordError: the record does not exist, or its id is not unique; nothing is charged.
+        SourceError: the rows cannot be read, or changed since the table was made.
+        BudgetExceeded: the budget cannot pay; nothing was spent.
+        StartError: the start context does not contain the record, or is not valid; it is charged.
+        NoValidContext: the record is an outlier nowhere, or nowhere that was looked; it is charged.
     """
     check_table(table)
     payer = NO_BOOKS if budget is None else check_payer(budget)

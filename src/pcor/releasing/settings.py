@@ -274,7 +274,7 @@ class Settings:
         }
 
     def plan(self, schema: Schema, epsilon: object) -> Plan:
-        """Settle a release from public knowledge alone. Free.
+        """Plan a release from public knowledge alone. Free.
 
         Raises:
             ParameterError: the settings do not go together, or not with the schema.
@@ -359,7 +359,12 @@ def plan(
     limit: int | None = None,
     settings: Settings | None = None,
 ) -> Plan:
-    """Settle a release from public knowledge alone; ``release`` documents the arguments."""
+    """Plan a release from public knowledge alone; ``release`` documents the arguments.
+
+    Raises:
+        ParameterError: the options do not go together, or not with the schema.
+        TooLarge: there are more contexts than may be drawn from.
+    """
     return Settings.of(
         detector=detector,
         search=search,

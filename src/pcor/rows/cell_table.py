@@ -64,10 +64,10 @@ class CellTable(Cells):
         return self
 
     def prepare(self, values: Sequence[float], rule: Rule) -> None:
-        """Read nothing: all of it is here."""
+        """Do nothing: all rows are in memory."""
 
     def read_all(self) -> None:
-        """Read nothing: all of it is here, and stays as it is."""
+        """Do nothing: all rows are in memory, and do not change."""
 
     @cached_property
     def centred(self) -> NDArray[np.float64]:

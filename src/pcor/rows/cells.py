@@ -27,7 +27,7 @@ Distribution = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 
 class Rule(Protocol):
-    """What cells have to know of a detector: which of their rows it looks at."""
+    """What cells use of a detector: which rows it looks at."""
 
     wants_tails: ClassVar[bool]
 
@@ -47,7 +47,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class Cells(ABC):
-    """The cells of a table, and what their pairs can be asked.
+    """The cells of a table, with queries on their pairs.
 
     Attributes:
         cell_required: the required bits of each cell, shape (cells, words): a context covers the

@@ -72,6 +72,11 @@ class Table:
         schema: the public description of the table, or the path of a schema file.
         memory: the most memory to use, such as "4GiB"; for files, which are then never read whole.
         pairs: how many cells or (cell, metric) pairs an engine may hand over.
+
+    Raises:
+        ParameterError: the arguments are not a source and its schema.
+        SchemaError: the schema file cannot be read.
+        SourceError: the source cannot be read, or does not fit the schema.
     """
 
     def __init__(
@@ -132,7 +137,12 @@ class Table:
         return self._encoded
 
     def record(self, key: int | str) -> Record:
-        """Return the record with this id (or 0-based row number), or say why there is none."""
+        """Return the record with this id (or 0-based row number), or say why there is none.
+
+        Raises:
+            ParameterError: this cannot be a key.
+            RecordError: no row has this key, or several have.
+        """
         check_key(key)
         self.schema.check_id(key)
         found = self.find(key)

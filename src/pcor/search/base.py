@@ -37,7 +37,7 @@ NONE_FOUND = (
 
 
 class Explorer:
-    """A search's only view of the world.
+    """All that a search may look at.
 
     Args:
         validity: answers whether contexts are valid.
@@ -187,7 +187,7 @@ class Search:
             limit: the largest space to draw from directly, for a search that has one.
             guarantee: which words a refusal takes.
         """
-        del free, compiled, limit, guarantee  # of use to some
+        del free, compiled, limit, guarantee  # used by some searches
         return self
 
     def verifications(self, free: int) -> tuple[int, int]:
@@ -279,7 +279,7 @@ class SteeredSearch(GraphSearch):
             ``None`` is the accountant's default; the paper's accounting splits evenly.
     """
 
-    # Each step draws from all that is in reach, so time rises with their square: ten minutes here.
+    # Each step draws from the whole frontier, so time grows with its square: ten minutes here.
     most_samples: ClassVar[int] = 10_000
 
     final_share: float | None = None

@@ -42,7 +42,7 @@ _SORT_AFTER = 1 << 13
 # context then costs half as much, and most of a block is seldom far from the few first asked for.
 _WHOLE_BLOCK_AFTER = 24
 
-# Bounds on what was not met are rounded up to this many different utilities.
+# Bounds on contexts not ranked yet are rounded up to this many different utilities.
 _BOUNDS = 256
 
 
@@ -116,7 +116,7 @@ class Descent:
 
 
 class RankedCandidates:
-    """Candidates that were met, in the order of falling utility. Private."""
+    """The candidates ranked so far, by falling utility. Private."""
 
     def __init__(self, space: Space) -> None:
         self._space = space
@@ -124,11 +124,11 @@ class RankedCandidates:
         self._indices: list[Indices] = []
 
     def ranked(self) -> Sequence[Run]:
-        """Return the candidates met so far, by falling utility."""
+        """Return the candidates ranked so far, by falling utility."""
         return self._runs
 
     def _append(self, indices: Indices, utilities: NDArray[np.int64]) -> None:
-        """Add more of them; none is better than those there."""
+        """Append candidates, none better than those already there."""
         self._indices.append(indices)
         values, counts = np.unique(-utilities, return_counts=True)
         for utility, count in zip((-values).tolist(), counts.tolist(), strict=True):
@@ -142,7 +142,7 @@ class RankedCandidates:
         return self._space.mask(int(np.concatenate(self._indices)[place]))
 
     def masks(self) -> list[int]:
-        """Return all contexts met so far, in order."""
+        """Return all contexts ranked so far, in order."""
         return [self._space.mask(int(i)) for i in np.concatenate(self._indices)]
 
 
@@ -199,7 +199,7 @@ class BestFirst(RankedCandidates):
     def _verdicts_on(self, indices: Indices) -> NDArray[np.bool_]:
         """Judge contexts, one by one or with the whole block where many of it are asked for."""
         if self._sorted is None or not self._validity.detector.has_kernel:
-            return self._verdicts_one_by_one(indices)  # a refit each: none too many
+            return self._verdicts_one_by_one(indices)  # each is a refit: no context too many
         number = indices >> BLOCK_BITS
         wanted = np.bincount(number, minlength=len(self._asked))
         self._asked += wanted
@@ -220,7 +220,7 @@ class BestFirst(RankedCandidates):
     def _sort(self) -> None:
         """Put all that was not visited in order, if the space is not too large for that.
 
-        What was met keeps its place, so the same uniform number still points to the same context.
+        What is ranked keeps its place, so the same uniform number still points to the same context.
         """
         if len(self._space.free) > LARGEST_LIST:
             return

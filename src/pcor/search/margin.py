@@ -77,13 +77,13 @@ class MarginOrder(RankedCandidates):
         super().__init__(self._descent.space)
         self._step = FIRST_STEP
         self._weights = weights
-        self._waiting: Numbers = np.zeros(0, dtype=np.int64)  # visited, and not met yet
+        self._waiting: Numbers = np.zeros(0, dtype=np.int64)  # visited, and not ranked yet
         self._scores: Numbers = np.zeros(0, dtype=np.int64)  # theirs
         self._visited = 0
         self._listed = False
 
     def list_all(self) -> bool:
-        """Put all that was not visited among those that wait; not if the space is too large."""
+        """Visit all that is left at once, unless the space is too large for that."""
         free = len(self._descent.space.free)
         if not self._listed and free <= LARGEST_LIST:
             totals, weights = self._descent.totals, self._weights
@@ -98,7 +98,7 @@ class MarginOrder(RankedCandidates):
 
     @property
     def finished(self) -> bool:
-        """Whether every context was met."""
+        """Whether every context is ranked."""
         return self._nothing_unvisited and len(self._waiting) == 0
 
     @property
@@ -115,7 +115,7 @@ class MarginOrder(RankedCandidates):
         return [*waiting, *unvisited]
 
     def advance(self) -> None:
-        """Meet some more: visit, and take those that nothing unvisited can beat."""
+        """Visit more contexts, and rank those that nothing unvisited can beat."""
         if not self._nothing_unvisited and self._visited * _LIST_AFTER >= self._space.size:
             self.list_all()
         if not self._nothing_unvisited:
@@ -145,7 +145,7 @@ class MarginOrder(RankedCandidates):
         return margin_scores(self._detector, self._steepness, utilities, n, c)
 
     def _wait(self, indices: Numbers, scores: Numbers) -> None:
-        """Put contexts among those that wait, by falling score."""
+        """Insert visited contexts among those that wait to be ranked, by falling score."""
         indices = np.concatenate([self._waiting, indices])
         scores = np.concatenate([self._scores, scores])
         order = np.argsort(-scores, kind="stable")

@@ -71,7 +71,7 @@ class WidestFirst(GraphSearch):
     """
 
     name: ClassVar[str] = "widest_first"
-    randomized: ClassVar[bool] = False  # its numbers are from a public seed
+    randomized: ClassVar[bool] = False  # its random numbers come from a public seed
     samples: int = 20_000
     tries: int | None = None  # type: ignore[assignment]  # resolved() fills it in
     seed: int = 0
@@ -142,7 +142,7 @@ class _Climb:
         """Return all valid contexts met, each once, those given included."""
         self._valid.append(np.packbits(given, axis=1))
         beginnings = self._beginnings(given)
-        if len(beginnings) and not beginnings[0].all():  # nothing is wider than the full context
+        if len(beginnings) and not beginnings[0].all():  # the full context is the widest
             self._climb(beginnings)
         packed = np.unique(np.concatenate(self._valid), axis=0)
         return np.unpackbits(packed, axis=1, count=given.shape[1]).astype(bool)
@@ -164,7 +164,8 @@ class _Climb:
         stuck, arrived = np.zeros(side, dtype=np.int64), np.zeros(side, dtype=bool)
         while self._left >= side * side:  # whole rounds: tries are never exceeded
             proposed = guess.proposals(at, weights, side)
-            self._left -= side * side  # ruled out or not: the number of rounds is public
+            # Also for proposals that were ruled out: the number of rounds is public.
+            self._left -= side * side
             widths = guess.widths(proposed, weights)
             wider = widths > height[:, np.newaxis] + 1e-9
             wider[wider] = self._judge_new(proposed[wider])

@@ -45,7 +45,7 @@ from pcor.releasing.run import prepare, read_and_draw
 from pcor.rows.table import Record, Table, check_table
 from pcor.support.threads import cores
 
-# So many records share a pass over rows that lie elsewhere. Public, and the same for every table.
+# This many records share one pass over remote rows. Public, and the same for every table.
 ROUND = 64
 
 Progress = Callable[[int, int], object]
@@ -92,6 +92,11 @@ def release_many(
         progress: called with how many records are done and how many there are.
         chooser: where random decisions come from; by default the operating system.
         **options: as for ``pcor.release``: detector, search, utility, guarantee, ...
+
+    Raises:
+        ParameterError: the list or the options cannot be; or a ledger and a budget are both given.
+        TooLarge: there are more contexts, or more rows to be read, than a public limit allows.
+        WriteError: ``out`` cannot be written, or holds the results of another run.
     """
     check_table(table)
     names = {"dataset": dataset, "analyst": analyst, "version": version}
@@ -312,7 +317,7 @@ class _BatchRun:
                 self._refuse(job.place, self._payer.unfinished(error))
 
     def _end(self, failure: SourceError) -> None:
-        """Ask for nothing more: the source has failed."""
+        """Stop the run: the source has failed."""
         self._ended = NotAsked(
             f"{failure}. This record was not asked for, and nothing was charged for it: the same "
             "call goes on once the source is back"
@@ -328,7 +333,7 @@ class _BatchRun:
         except (StillRunning, KeyConflict) as refusal:
             self._refuse(place, refusal)
             return None
-        if claim.answer is not None:  # somebody else was faster
+        if claim.answer is not None:  # another process has charged it meanwhile
             self._keep(place, claim.answer)
             return None
         self._charges += claim.state == "new"
@@ -370,6 +375,6 @@ class _BatchRun:
 
 
 def _bare(error: PcorError) -> PcorError:
-    """Take from an error all but its words: its traceback holds the table."""
+    """Return an error without its traceback, which holds the table."""
     error.__context__ = error.__cause__ = None
     return error.with_traceback(None)

@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 
 from pcor.rows.queries.queries import Floats, Integers, Pairs, Queries, column, named, select
 
-# Up to so many rows of a cell on one side of a metric may be read.
+# At most this many rows of a cell are read on one side of a metric.
 _FEW = 512
 
 # No metric is as far out as this (encoding.LARGEST_METRIC), so nothing lies beyond it.
 _NOWHERE = 1e300
 
-# Nobody's record; it stands for all rows.
+# Stands in the place of a record for all rows.
 _NOBODY = -1
 
 _Sides = NDArray[np.bool_]

@@ -51,7 +51,7 @@ from pcor.rows.queries.queries import (
 # that cannot trust its sums does without them. A good one only saves time.
 _CENTRE_ROWS = 1000
 
-# So many records share one query; each adds two columns to it.
+# This many records share one query; each adds two columns to it.
 _RECORDS_AT_ONCE = 16
 
 
@@ -441,7 +441,7 @@ def _by_place(lines: Sequence[Integers], place: NDArray[Any], size: int) -> Inte
 
 
 def no_order(engine: str) -> str:
-    """Say why a row number names nothing here."""
+    """Return the error for a row number where rows have no order."""
     return (
         f"rows of {engine} have no order, so a row number names none of them; declare the id "
         "column in the schema"

@@ -12,14 +12,14 @@ SOONEST, LATEST = 5, 600
 
 
 class Backoff:
-    """Until when questions are put off, in this process."""
+    """Exponential backoff of questions, in this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waits: dict[str, tuple[int, int]] = {}  # seconds of the last wait, until when
 
     def delay(self, name: str, now: int) -> int:
-        """Put a question off for longer than the last time; return for how many seconds."""
+        """Delay a question for twice as long as the last time; return the seconds."""
         with self._lock:
             wait = min(2 * self._waits.get(name, (0, 0))[0] or SOONEST, LATEST)
             self._waits[name] = (wait, now + 1000 * wait)
@@ -40,6 +40,6 @@ class Backoff:
         return 0 < end - now <= 1000 * wait
 
     def forget(self, name: str) -> None:
-        """Begin anew with short waits, should the question ever be put off again."""
+        """Reset a question: its next delay is the shortest."""
         with self._lock:
             self._waits.pop(name, None)

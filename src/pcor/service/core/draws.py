@@ -68,14 +68,14 @@ class InProcessDraws:
         self._tables = tables
 
     def start(self) -> None:
-        """Nothing is needed."""
+        """Nothing to start."""
 
     def draw(self, asked: Draw) -> Outcome:
         """Draw now."""
         return make_draw(self._tables, asked)
 
     def close(self) -> None:
-        """Nothing is left: who asked is waited for."""
+        """Nothing to end: draws run in the caller's thread."""
 
 
 def make_draw(tables: Tables, asked: Draw) -> Outcome:

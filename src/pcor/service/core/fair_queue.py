@@ -14,7 +14,7 @@ Thing = TypeVar("Thing")
 
 
 class FairQueue(Generic[Thing]):
-    """Things that wait, by whose they are; any number of threads may put and get.
+    """A queue that serves its owners in turns; any number of threads may put and get.
 
     >>> line = FairQueue[int]()
     >>> for who, thing in (("ana", 1), ("ana", 2), ("ana", 3), ("ben", 4)):
@@ -29,13 +29,13 @@ class FairQueue(Generic[Thing]):
         self._waiting: OrderedDict[str, deque[Thing]] = OrderedDict()
 
     def put(self, who: str, thing: Thing) -> None:
-        """Let a thing wait behind those of the same person."""
+        """Add an item behind those of the same owner."""
         with self._changed:
             self._waiting.setdefault(who, deque()).append(thing)
             self._changed.notify()
 
     def get(self) -> Thing:
-        """Wait for the next thing, and take it."""
+        """Wait for the next item, and take it."""
         with self._changed:
             while not self._waiting:
                 self._changed.wait()

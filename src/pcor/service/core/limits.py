@@ -91,7 +91,7 @@ class WriterLimit:
 
     @contextmanager
     def admitted(self) -> Iterator[None]:
-        """Be one of them, or be refused at once."""
+        """Admit a writer, or raise at once."""
         with self._lock:
             if self.inside >= self._most:
                 raise Problem(

@@ -142,7 +142,7 @@ def of_status(status: int, headers: Mapping[str, str] | None = None) -> Problem:
 
 
 def unknown(what: str) -> Problem:
-    """Return the answer for whatever does not exist or is not for the one who asks."""
+    """Return one answer for what does not exist and for what is not open to the caller."""
     return Problem(404, "not_found", f"there is no such {what}, or it is not open to this key")
 
 

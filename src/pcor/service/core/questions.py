@@ -44,7 +44,7 @@ from pcor.service.core.registry import Registration, find_registration, read_reg
 from pcor.service.core.schedule import next_moment
 from pcor.service.core.service import Service
 
-# Seconds that who only looks waits for those who write.
+# Seconds that a reader waits for writers.
 BRIEFLY = 0.1
 # Said of a question whose file was replaced after its charge.
 WAITING = (
@@ -55,7 +55,7 @@ WAITING = (
 
 @dataclass(frozen=True)
 class Question:
-    """What somebody wants to know.
+    """A question about a record.
 
     Attributes:
         dataset: of which people.
@@ -73,7 +73,7 @@ class Question:
 
     @property
     def fingerprint(self) -> str:
-        """What the question comes to in 64 digits, as it was sent."""
+        """The SHA-256 of the question as it was sent."""
         return fingerprint(canonical([str(getattr(self, name)) for name in _PARTS]))
 
 
@@ -82,7 +82,7 @@ _PARTS = ("dataset", "record", "epsilon", "preset", "draw")
 
 @dataclass(frozen=True)
 class PlannedQuestion:
-    """A question that may be asked.
+    """A question that was checked and planned.
 
     Attributes:
         registration: of which version of the dataset.
@@ -125,7 +125,7 @@ def _is_open(connection: Connection, key: Key, name: str) -> bool:
 
 
 def plan_question(service: Service, key: Key, question: Question) -> PlannedQuestion:
-    """Judge a question by public knowledge alone. Free."""
+    """Check a question and plan its release, from public knowledge alone. Free."""
     with service.ledger.database.reading() as connection:
         registration = open_dataset(connection, key, question.dataset)
     epsilon = _epsilon(key, registration, question)

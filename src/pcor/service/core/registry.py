@@ -85,7 +85,7 @@ class Registration:
         return self.records is None or canonical_record(record) in self._open
 
     def plan(self, epsilon: Fraction) -> Plan:
-        """Settle a release, from public knowledge alone; at each cost once."""
+        """Plan a release from public knowledge alone; plans are cached by epsilon."""
         made = self._plans.get(epsilon)
         if made is None:
             made = self.settings.plan(self.schema, epsilon)
@@ -262,7 +262,7 @@ def _row(connection: Connection, name: str, version: int | None = None) -> Any:
 
 
 class RegistrationCache:
-    """Registrations that were read before, up to so many characters, the least used forgotten.
+    """Parsed registrations, up to a number of characters; the least recently used go first.
 
     A version never changes. What one takes of the memory goes with its length, above all with its
     list of records, so they are not counted but measured.

@@ -46,7 +46,7 @@ def _nothing(_: str) -> None:
 
 
 class LruCache(Generic[Thing]):
-    """Things by their names, the least used forgotten first.
+    """A cache by name; the least recently used go first.
 
     Args:
         most: how many.
@@ -58,7 +58,7 @@ class LruCache(Generic[Thing]):
         self._kept: OrderedDict[str, Thing] = OrderedDict()
 
     def get(self, name: str) -> Thing | None:
-        """Return a thing, if it is remembered."""
+        """Return an item, if it is cached."""
         with self._lock:
             if name not in self._kept:
                 return None
@@ -66,14 +66,14 @@ class LruCache(Generic[Thing]):
             return self._kept[name]
 
     def put(self, name: str, thing: Thing) -> None:
-        """Remember a thing."""
+        """Cache an item."""
         with self._lock:
             self._kept[name] = thing
             while len(self._kept) > self._most:
                 self._kept.popitem(last=False)
 
     def forget(self, name: str) -> None:
-        """Remember a thing no more."""
+        """Remove an item."""
         with self._lock:
             self._kept.pop(name, None)
 

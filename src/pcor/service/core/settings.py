@@ -141,7 +141,7 @@ class ServiceSettings:
 
 
 def _check_network(text: str) -> None:
-    """Refuse what is no address: a name could come to mean another machine, and * means all."""
+    """Raise if this is no address: a name could come to mean another machine, * means all."""
     try:
         ip_network(text)
     except ValueError:

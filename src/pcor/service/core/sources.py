@@ -64,7 +64,7 @@ def find_source(folder: Path, name: str) -> Path:
 
 
 class Tables:
-    """The tables in memory, each loaded once, the least used forgotten first.
+    """The tables in memory, each loaded once; the least recently used go first.
 
     Args:
         folder: the data folder.

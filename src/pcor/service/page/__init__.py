@@ -25,7 +25,7 @@ for _part in (_files, _session, _questions, _releases, _datasets, _keys, _books,
 
 
 def install(app: FastAPI) -> None:
-    """Let a browser that asks for an address that is none have a page; after ``problems``."""
+    """Answer a browser's request for an unknown address with a page; after ``problems``."""
     app.add_exception_handler(HTTPException, on_http)
 
 

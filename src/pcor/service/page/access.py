@@ -109,7 +109,7 @@ def as_problem(error: Exception) -> Problem:
         return Problem(422, "invalid", "this address is not one of a page; go back and try again")
     if isinstance(error, HTTPException):
         return of_status(error.status_code, error.headers)
-    if isinstance(error, ClientDisconnect):  # whoever sent half of a form; nobody reads this
+    if isinstance(error, ClientDisconnect):  # halfway through its form: nobody reads this
         return of_status(HTTPStatus.BAD_REQUEST)
     return internal(error)
 

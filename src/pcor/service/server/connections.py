@@ -106,7 +106,7 @@ class Connection(H11Protocol):
         self._close()
 
     def pause_writing(self) -> None:
-        """Give who does not read a while."""
+        """Set a deadline for a client that does not read."""
         super().pause_writing()
         self._abort_later()
 
@@ -157,7 +157,7 @@ class Connection(H11Protocol):
         return True
 
     def _refuse(self) -> None:
-        """Say why there is no room; then end, at once where many are being told."""
+        """Refuse a connection with a reason; without one where many are being refused already."""
         self._refused = True
         if len(self.connections) > self.config.most + LINGERING:
             self.transport.abort()

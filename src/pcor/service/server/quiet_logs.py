@@ -24,7 +24,7 @@ log = logging.getLogger("pcor.service.server.connections")
 
 
 class RateLimitFilter(logging.Filter):
-    """Lets one line of a kind pass in a while, and has it say how many did not.
+    """A rate limit for log lines: one of a kind per interval, with a count of those left out.
 
     Args:
         every: seconds.
@@ -55,7 +55,7 @@ _sparing = RateLimitFilter()
 
 
 def keep_quiet() -> None:
-    """Let the HTTP server, and what watches its connections, repeat themselves sparingly."""
+    """Limit the rate of repeated lines from the HTTP server and from asyncio."""
     for logger in (log, logging.getLogger("uvicorn.error")):
         logger.addFilter(_sparing)  # once, however often it is added
 
