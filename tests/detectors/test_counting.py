@@ -1,7 +1,7 @@
 """Detectors that count: against exact fractions, in every way to ask, and what one row can change.
 
 Verdicts are comparisons of whole numbers, so nothing here has a tolerance. Tables are the nasty
-ones of tests/kernels/test_kernels.py: heavy ties, tiny and empty cells, numbers of very different
+ones of tests/kernels/test_verdicts.py: heavy ties, tiny and empty cells, numbers of very different
 size.
 """
 

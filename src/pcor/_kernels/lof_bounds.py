@@ -78,6 +78,7 @@ class Workspace(NamedTuple):
 @kernel
 def new_room(size: int) -> Workspace:
     """Return room for windows of at most this size."""
+    # One allocation for each type: the arrays lie side by side in memory.
     numbers, first, first1, plain_first = np.empty((4, size), np.int64)
     x, kd, kd1, sums, steps, points, reach, around, own, plain_x, plain_kd = np.empty(
         (11, size + 1)
@@ -92,6 +93,7 @@ def new_room(size: int) -> Workspace:
 def may_change(room: Workspace, n: int, place: int, rule: tuple[int, float, int]) -> bool:
     """Tell whether the threshold lies between bounds of the factor before and after any removal."""
     k, threshold, _ = rule
+    # A cheap bound first: it rules most windows out before the exact bounds are computed.
     total, largest = _neighbours(room, n, place, k)
     if _quick_bound(room, place, k, total, largest) * (1 + SLACK) < threshold:
         return False
@@ -107,13 +109,17 @@ def _neighbours(room: Workspace, n: int, place: int, k: int) -> tuple[float, flo
     has the sums up to each row.
     """
     x = room.x
+    # V's k+1 nearest reach from ``start`` on; the outermost of them bound how far theirs reach.
     start = _first_nearest(x, n, place, k + 1, 0)
     low = _first_nearest(x, n, start, k + 1, 0)
     high = _first_nearest(x, n, start + k + 1, k + 1, start) + k + 2
     first = 0
     total = largest = 0.0
+    # ``first`` is carried over: windows never move back, so all of them together take one pass.
     for p in range(low, high):
         first = _first_nearest(x, n, p, k, first)
+        # The next nearest is the row just below or just above the window; infinite where it has
+        # none.
         lower = x[p] - x[first - 1] if first > 0 else np.inf
         upper = x[first + k + 1] - x[p] if first + k + 1 < n else np.inf
         kd = max(x[p] - x[first], x[first + k] - x[p])
@@ -147,6 +153,7 @@ def _quick_bound(room: Workspace, place: int, k: int, total: float, largest: flo
     A term of R(p) is at least kd(o), so R(p) is at least the sum of those less the largest: two
     running sums and no loop.
     """
+    # The one term that a removal can take away, and the rounding of two running sums.
     off = largest + ROUNDING * total
     densities = 0.0
     start = room.first1[place]
@@ -155,6 +162,7 @@ def _quick_bound(room: Workspace, place: int, k: int, total: float, largest: flo
             first = room.first1[p]
             reach = room.sums[first + k + 2] - room.sums[first] - room.kd[p] - off
             densities += 1.0 / (max(reach, 0.0) / k + PILE)
+    # V's own sum enters as a factor, so its upper bound is needed.
     _, own = _reach_bounds(room, place, k)
     bound: float = densities * (own / k + PILE) / k
     return bound
@@ -173,10 +181,13 @@ def _bounds(room: Workspace, place: int, k: int) -> tuple[float, float]:
         if p == place:
             own_least, own_most = low / k + PILE, high / k + PILE
         else:
+            # A density falls as its sum rises: the bounds change places.
             low, high = 1.0 / (high / k + PILE), 1.0 / (low / k + PILE)
             least += low
             most += high
             least_drop, most_drop = max(least_drop, low), min(most_drop, high)
+    # One of the k+1 is no neighbour: the lower bound leaves out the densest, the upper the
+    # thinnest.
     least = (least * (1 - ROUNDING) - least_drop) * own_least / k
     most = (most * (1 + ROUNDING) - most_drop) * own_most / k
     return least, most

@@ -64,10 +64,13 @@ def removal_flips(
     leaf = change = 0
     while next_leaf(walk):
         spare = leaf_population(walk) - smallest
+        # The population is below the smallest already: V is no outlier, and stays none.
         if spare < 0:
             continue
         most = 2 * k + 1 if spare else cap  # if nobody can be spared, everybody counts
         n, place = leaf_window(walk, sides, most, room.x)
+        # Without a spare row the verdict always turns to "no", which bounds on the factor do not
+        # see.
         if spare and not may_change(room, n, place, rule):
             continue
         leaf_numbers(walk, sides, n, place, room.numbers)
@@ -109,8 +112,11 @@ def _flipping(
         # Rows that are alike stand side by side, V apart.
         if j == place or (j > 0 and numbers[j] == numbers[j - 1]):
             continue
+        # The mean density of the neighbours over V's: ``own`` is one over V's density.
         factor = around[j] * own[j] / k if spare else 0.0
         after = factor > threshold
+        # Written with "not ... >" so that a factor that is not a number is left to the plain
+        # kernel.
         if spare and (unsure[j] or not abs(factor - threshold) > SLACK * threshold):
             after = _verdict_without(room, n, place, j, rule)
         if after != outlier:
@@ -144,6 +150,7 @@ def _factors_after(room: Workspace, n: int, place: int, k: int) -> None:
     first, around, own, reach = room.first[place], room.around, room.own, room.reach
     around[:n] = 0.0
     room.unsure[:n] = False
+    # V and its k+1 nearest: whichever row goes, V's neighbours are among them.
     for p in range(room.first1[place], room.first1[place] + k + 2):
         _reach_after(room, n, p, k)
         if p == place:
@@ -167,6 +174,7 @@ def _reach_after(room: Workspace, n: int, p: int, k: int) -> None:
     """
     reach = room.reach
     total, size = _changes_of_reach(room, n, p, k)
+    # The smallest sum first: if that one is accurate enough all are, and the second loop is spared.
     least = np.inf
     for j in range(n):
         total += room.steps[j]
@@ -194,6 +202,7 @@ def _changes_of_reach(room: Workspace, n: int, p: int, k: int) -> tuple[float, f
         distance = abs(x[p] - x[o])
         near = max(distance, kd[o])
         more = max(distance, kd1[o]) - near
+        # A difference array: added up, it is ``more`` exactly for the j in o's window.
         room.steps[first[o]] += more
         room.steps[first[o] + k + 1] -= more
         # Without o itself: q instead, and no farther k-distance of o.

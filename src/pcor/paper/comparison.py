@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pcor.paper.measurement import KIND, settled_order
+from pcor.paper.measurement import KIND, measurement_order
 from pcor.paper.published import PublishedResult
 from pcor.paper.store import Store
 from pcor.paper.subjects import GROUPS
@@ -80,7 +80,7 @@ class Comparison:
 
     def _parts(self, detector: str) -> tuple[str, ...]:
         ways = [line.way for line in self.lines if line.detector == detector]
-        return tuple(way.key for way in settled_order(ways))
+        return tuple(way.key for way in measurement_order(ways))
 
     def rows(self, store: Store, tables: Sequence[str], *, quick: bool, seed: int) -> list[Any]:
         """Return a row for every table, line and group of records."""

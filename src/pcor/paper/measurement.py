@@ -100,7 +100,7 @@ class _SubjectReleases:
         return self._order.ranked()[0].utility
 
 
-def settled_order(ways: Sequence[Way]) -> list[Way]:
+def measurement_order(ways: Sequence[Way]) -> list[Way]:
     """Return the ways in the order in which they are measured: the timed direct draw first.
 
     The paper's epsilon is 0.2, so the direct mechanism is timed there.

@@ -98,7 +98,7 @@ def _measured(units: Sequence[Unit], workers: int) -> Iterator[tuple[Unit, dict[
     context = get_context("spawn")
     turns = context.Value("i", 0)
     with ProcessPoolExecutor(
-        workers, context, initializer=_settle, initargs=(turns, os.getpid())
+        workers, context, initializer=_pin_to_core, initargs=(turns, os.getpid())
     ) as pool:
         todo = iter(units)
         running: dict[Future[dict[str, Any]], Unit] = {}
@@ -116,7 +116,7 @@ def _measured(units: Sequence[Unit], workers: int) -> Iterator[tuple[Unit, dict[
                 future.cancel()
 
 
-def _settle(turns: Any, parent: int) -> None:
+def _pin_to_core(turns: Any, parent: int) -> None:
     """Give each process a core of its own, so that it starts no threads for the others'.
 
     And let it end when whoever started it is gone, instead of waiting for work for ever.

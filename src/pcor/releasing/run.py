@@ -252,7 +252,7 @@ def explore(plan: Plan, validity: Validity, chooser: RandomSource) -> tuple[list
     def score(masks: Sequence[int]) -> list[int]:
         nonlocal scorer
         if scorer is None:  # not before the start context is known: the utility may compare with it
-            scorer = Scorer(_settled_utility(plan.utility, table, explorer.start), table)
+            scorer = Scorer(_resolved_utility(plan.utility, table, explorer.start), table)
         if explorer.around is not None:
             scorer.learn_neighbours(explorer.around)
         return scorer(masks)
@@ -265,7 +265,7 @@ def explore(plan: Plan, validity: Validity, chooser: RandomSource) -> tuple[list
     return candidates, score(candidates)
 
 
-def _settled_utility(utility: Utility, table: Table, start: int | None) -> Utility:
+def _resolved_utility(utility: Utility, table: Table, start: int | None) -> Utility:
     """Put the found start context where the utility compares with it."""
     if awaits_start(utility) and start is not None:
         return utility.compared_with(Context.from_mask(table.schema, start))

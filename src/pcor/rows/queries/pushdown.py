@@ -330,7 +330,7 @@ class Pushdown:
         apart = self._apart(centre)
         if self.engine.dialect.overflows:
             apart = f"CASE WHEN ABS(x) <= {self._largest} THEN {apart} ELSE 0 END"
-        unreadable = self._questions.coding.unreadable
+        unreadable = self._questions.sql_encoding.unreadable
         wrong = {f"w{place}": sql for place, sql in enumerate(unreadable.values())}
         asked = {
             "n": "COUNT(*)",
@@ -345,7 +345,7 @@ class Pushdown:
         if self.engine.dialect.nearest is None:
             also = ["layer"]
             flags.append(f"{self._layer(centre, scale)} AS layer")
-        expected = self._questions.coding.distinct_marks
+        expected = self._questions.sql_encoding.distinct_marks
         read = {f"read{place}": sql for place, sql in enumerate(expected)}
         flags += named(read.values(), read)
         sums = {name: f"SUM({name})" for name in [*wrong, *read]}
@@ -366,7 +366,7 @@ class Pushdown:
 
     def _layer(self, centre: float, scale: float) -> str:
         """Write the layer of a row: finer near the centre, and about 25 on each side of it."""
-        x, middle = self._questions.coding.metric, self._questions.literal(centre)
+        x, middle = self._questions.sql_encoding.metric, self._questions.literal(centre)
         apart = f"ABS(({x}) - {middle}) / {self._questions.literal(scale)}"
         number = f"CAST(FLOOR(4 * LN({apart} + 0.05)) AS INT)"
         huge = f"ABS({x}) > {self._largest}"  # about to be refused

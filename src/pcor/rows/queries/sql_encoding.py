@@ -99,7 +99,7 @@ class SqlEncoding:
         )
 
 
-def coding(engine: Engine, schema: Schema) -> SqlEncoding:
+def sql_encoding(engine: Engine, schema: Schema) -> SqlEncoding:
     """Return how an engine encodes its rows against a schema."""
     unreadable = {}
     metric, doubt = _metric(engine, schema.metric)
