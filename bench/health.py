@@ -25,7 +25,7 @@ from bench.service import Caller, demo_served, question
 from pcor.service.core.jobs import Job
 from pcor.service.core.keys import Key, read_keys
 from pcor.service.core.service import Service
-from pcor.service.core.settings import Settings
+from pcor.service.core.settings import ServiceSettings
 from pcor.service.run import register_demo, serve
 from pcor.service.server.sockets import listen
 
@@ -38,7 +38,7 @@ PAUSE = 0.02
 # -- the service -----------------------------------------------------------------------------------
 
 
-def serve_noting(settings: Settings, port: int, notes: Path) -> None:
+def serve_noting(settings: ServiceSettings, port: int, notes: Path) -> None:
     """Serve, and note how long each draw took: what nobody but this measurement may know."""
     from pcor.service.core import worker
 
@@ -57,10 +57,10 @@ def serve_noting(settings: Settings, port: int, notes: Path) -> None:
 
 
 @contextmanager
-def served(folder: Path, apart: bool) -> Iterator[tuple[Settings, int, str]]:
+def served(folder: Path, apart: bool) -> Iterator[tuple[ServiceSettings, int, str]]:
     """Give the settings, the port and the analyst's key of a service in a process of its own."""
     (folder / "tables").mkdir()
-    settings = Settings(
+    settings = ServiceSettings(
         str(folder / "books.db"), folder / "tables", delay=0.5, tick=0.1, rate=1e4, apart=apart
     )
     with demo_served("bench.health", folder, settings) as at:
@@ -100,7 +100,7 @@ class Place:
         token: the analyst's key.
     """
 
-    def __init__(self, folder: Path, settings: Settings, port: int, token: str) -> None:
+    def __init__(self, folder: Path, settings: ServiceSettings, port: int, token: str) -> None:
         self._folder, self._port, self._token = folder, port, token
         self._service = Service(settings)
         self._owner = _owner(self._service)
@@ -149,7 +149,7 @@ def main() -> None:
     options.add_argument("--port", type=int, default=0, help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.serve is not None:
-        settings = Settings.from_json((given.serve / "settings.json").read_text())
+        settings = ServiceSettings.from_json((given.serve / "settings.json").read_text())
         serve_noting(settings, given.port, given.serve / "notes")
         return
     with place(apart=False) as threads, place(apart=True) as processes:

@@ -33,7 +33,7 @@ from sqlalchemy import func, select
 
 from bench.service import EPSILON, QUICK, Caller, question, release, stored, wait_for_service
 from pcor.ledger import Ledger, tables
-from pcor.service.core.settings import Settings
+from pcor.service.core.settings import ServiceSettings
 from pcor.service.run import ANALYST, DEMO, DemoKeys, prepare_demo
 
 RELEASE = "fresh release, asked, charged, drawn and stored"
@@ -79,7 +79,7 @@ class Place:
 def serving(url: str, folder: Path) -> Iterator[Place]:
     """Run ``pcor serve`` with two workers on the demo table."""
     (folder / "tables").mkdir()
-    keys = prepare_demo(Settings(url, folder / "tables"), **QUICK)
+    keys = prepare_demo(ServiceSettings(url, folder / "tables"), **QUICK)
     ledger = Ledger(url)
     ledger.set_budget(DEMO, 100_000)
     for name in (ANALYST, FLOODING):

@@ -27,7 +27,7 @@ from typing import Any
 
 from pcor.demo import PLANTED
 from pcor.ledger import Ledger
-from pcor.service.core.settings import Settings
+from pcor.service.core.settings import ServiceSettings
 from pcor.service.run import ANALYST, DEMO, prepare_demo
 
 EPSILON = "0.1"  # the smallest preset of the demo
@@ -120,7 +120,7 @@ def measure(count: int, seconds: float, clients: int, drawers: int) -> dict[str,
         folder = Path(name)
         (folder / "tables").mkdir()
         url = str(folder / "books.db")
-        keys = prepare_demo(Settings(url, folder / "tables"), **QUICK)
+        keys = prepare_demo(ServiceSettings(url, folder / "tables"), **QUICK)
         ledger = Ledger(url)
         ledger.set_budget(DEMO, 1000)
         ledger.allot(DEMO, ANALYST, 1000)
@@ -182,8 +182,8 @@ def cpu(parent: int) -> float:
 
 @contextmanager
 def demo_served(
-    module: str, folder: Path, settings: Settings, **options: Any
-) -> Iterator[tuple[Settings, int, str]]:
+    module: str, folder: Path, settings: ServiceSettings, **options: Any
+) -> Iterator[tuple[ServiceSettings, int, str]]:
     """Give the settings, the port and the analyst's key of the demo, served by a bench's process.
 
     Args:

@@ -32,7 +32,7 @@ from pcor.service.core.jobs import Job
 from pcor.service.core.keys import Key, read_keys
 from pcor.service.core.problems import Problem
 from pcor.service.core.service import Service
-from pcor.service.core.settings import Settings
+from pcor.service.core.settings import ServiceSettings
 from pcor.service.run import ANALYST, serve
 from pcor.service.server.sockets import listen
 
@@ -52,7 +52,7 @@ def call(draw: int) -> str:
 # -- the service -----------------------------------------------------------------------------------
 
 
-def serve_held(settings: Settings, port: int) -> None:
+def serve_held(settings: ServiceSettings, port: int) -> None:
     """Serve; the draws of even numbers wait for ever."""
     from pcor.service.core import worker
 
@@ -68,10 +68,10 @@ def serve_held(settings: Settings, port: int) -> None:
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[tuple[Settings, int, str]]:
+def served(folder: Path) -> Iterator[tuple[ServiceSettings, int, str]]:
     """Give the settings, the port and the analyst's key of a service in a process of its own."""
     (folder / "tables").mkdir()
-    settings = Settings(
+    settings = ServiceSettings(
         str(folder / "books.db"),
         folder / "tables",
         delay=LONG,
@@ -210,7 +210,9 @@ def main() -> None:
     options.add_argument("--port", type=int, default=0, help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.serve is not None:
-        serve_held(Settings.from_json((given.serve / "settings.json").read_text()), given.port)
+        serve_held(
+            ServiceSettings.from_json((given.serve / "settings.json").read_text()), given.port
+        )
         return
     with (
         tempfile.TemporaryDirectory(prefix="pcor-bench-") as name,

@@ -60,10 +60,10 @@ def utilities(
     best = int(table.populations(valid).max())
     results = {}
     for epsilon in epsilons:
-        settled = plan(
+        planned = plan(
             table.schema, epsilon, search="breadth_first", samples=50, accounting="paper"
         )
-        masks = [draw(settled, validity, pcor.testing.seeded(seed)) for seed in range(repetitions)]
+        masks = [draw(planned, validity, pcor.testing.seeded(seed)) for seed in range(repetitions)]
         results[epsilon] = [int(n) / best for n in table.populations(masks)]
     return results
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import pcor
-from pcor.audit.tradeoff import Candidates, Outcome, expected
+from pcor.audit.tradeoff import Outcome, ScoredContexts, expected
 from pcor.releasing.settings import plan
 from pcor.search.margin import MarginOrder, default_steepness
 from pcor.search.validity import Validity
@@ -28,15 +28,15 @@ def outcome(
     table: pcor.Table, record: int | str, detector: pcor.Tail, epsilon: str, steepness: int
 ) -> Outcome:
     """Return the chance of a valid context, and the expected population over the largest valid."""
-    settled = plan(table.schema, epsilon, detector=detector, guarantee="dp", steepness=steepness)
+    planned = plan(table.schema, epsilon, detector=detector, guarantee="dp", steepness=steepness)
     validity = Validity(table, table.record(record), detector)
     order = MarginOrder(validity, detector, table.cells.cell_counts, steepness)
     order.list_all()
-    candidates = Candidates(order.scores, order.populations() * (order.scores > 0))
+    candidates = ScoredContexts(order.scores, order.populations() * (order.scores > 0))
     largest = int(candidates.populations.max())
     if largest == 0:
         return Outcome(0.0, 0.0)
-    return expected(candidates, largest, float(settled.bill.eta), "exponential")
+    return expected(candidates, largest, float(planned.bill.eta), "exponential")
 
 
 def ranked(table: pcor.Table, ranks: Sequence[int]) -> Iterator[tuple[int, int | str]]:

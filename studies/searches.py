@@ -75,14 +75,14 @@ def measure(record: int, table: pcor.Table) -> Measured:
     for options in LINES.values():
         rows: tuple[list[float], list[float]] = ([], [])
         for epsilon in EPSILONS:
-            settled = plan(table.schema, epsilon, **options)
-            takes_start = isinstance(settled.search, GraphSearch)
+            planned = plan(table.schema, epsilon, **options)
+            takes_start = isinstance(planned.search, GraphSearch)
             if takes_start and start is not None and options["search"] != "widest_first":
-                settled = plan(table.schema, epsilon, start=start, **options)
+                planned = plan(table.schema, epsilon, start=start, **options)
             begun, drawn = time.perf_counter(), []
             for _ in range(DRAWS):
                 try:
-                    mask = draw(settled, Validity(table, queried, settled.detector), numbers)
+                    mask = draw(planned, Validity(table, queried, planned.detector), numbers)
                     drawn.append(int(table.populations([mask])[0]) / best)
                 except pcor.errors.NoValidContext:
                     drawn.append(0.0)

@@ -36,9 +36,9 @@ SETTINGS = [
 def largest(validity: Validity) -> int:
     """Return the population of the largest valid context."""
     order = BestFirst(validity, validity.table.cells.cell_counts)
-    while not order.met() and not order.finished:
+    while not order.ranked() and not order.finished:
         order.advance()
-    return order.met()[0].utility
+    return order.ranked()[0].utility
 
 
 def utilities(record: int, table: pcor.Table) -> list[list[float]]:
@@ -50,9 +50,9 @@ def utilities(record: int, table: pcor.Table) -> list[list[float]]:
         for share in SHARES:
             even = 1 / samples  # None: every draw gets the same
             search = kind(samples=samples, final_share=even if share is None else share)
-            settled = plan(table.schema, epsilon, search=search)
-            validity = Validity(table, table.record(record), settled.detector)
-            mask = draw(settled, validity, pcor.testing.seeded(record))
+            planned = plan(table.schema, epsilon, search=search)
+            validity = Validity(table, table.record(record), planned.detector)
+            mask = draw(planned, validity, pcor.testing.seeded(record))
             row.append(int(table.populations([mask])[0]) / best)
         found.append(row)
     return found

@@ -33,7 +33,7 @@ from bench.naive import Naive
 from pcor.errors import NoValidContext
 from pcor.public.context import Space
 from pcor.search import Explorer, WidestFirst
-from pcor.search.base import Rows
+from pcor.search.base import ContextBits
 from pcor.search.guess import Guess, Numbers
 from pcor.search.validity import Validity
 from pcor.search.widest_first import usual_tries
@@ -128,7 +128,7 @@ class OracleGuess(Guess):
     table: pcor.Table
     space: Space
 
-    def widths(self, rows: Rows, weights: Numbers) -> Numbers:
+    def widths(self, rows: ContextBits, weights: Numbers) -> Numbers:
         """Return the logarithm of the true populations, whatever the guess."""
         del weights
         words = self.space.words_of_rows(rows.reshape(-1, rows.shape[2]))

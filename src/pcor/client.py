@@ -61,6 +61,9 @@ class Client:
         patience: seconds for an answer, all tries and waits together.
         insecure: send the key over plain HTTP to another machine.
         sleep: waits; for tests.
+
+    Raises:
+        ParameterError: the URL or the key is not one, or the key would be sent in the clear.
     """
 
     def __init__(
@@ -116,6 +119,10 @@ class Client:
             preset: small, medium or large, as the owner set them.
             draw: another number buys another draw of the same question.
             key: the Idempotency-Key; by default a new one.
+
+        Raises:
+            PcorError: the service's refusal or answer, as the library would raise it.
+            ServiceError: the service cannot be reached, or refuses for a reason of its own.
         """
         body = _question(dataset, record, epsilon, preset, draw)
         call = str(uuid.uuid4()) if key is None else key
@@ -171,8 +178,8 @@ class Client:
         if error is not None:
             kinds = {kind.kind: kind for kind in (NoValidContext, QuestionClosed)}
             raise kinds.get(error["kind"], PcorError)(error["detail"])
-        settled = self._plan(found["dataset"], found["version"], found["epsilon"], until)
-        return Release.from_dict(found["release"], settled)
+        plan = self._plan(found["dataset"], found["version"], found["epsilon"], until)
+        return Release.from_dict(found["release"], plan)
 
     def _plan(
         self, dataset: str, version: int | None, epsilon: object, until: float | None = None
@@ -208,7 +215,7 @@ class Client:
         while True:
             try:
                 return self._once(method, path, body, call)
-            except _Passing as passing:
+            except _TransientFailure as passing:
                 pause = wait if passing.after is None else passing.after
                 if time.monotonic() + pause > until:
                     raise passing.error from None
@@ -234,7 +241,7 @@ class Client:
                 return _refused(refusal.code, refusal.headers.get("Retry-After"), refusal.read())
         except (URLError, HTTPException, OSError) as error:
             reason = type(getattr(error, "reason", error)).__name__
-            raise _Passing(
+            raise _TransientFailure(
                 ServiceError(f"the service at {self._url} cannot be reached ({reason})")
             ) from None
 
@@ -252,10 +259,10 @@ class _NoRedirects(HTTPRedirectHandler):
     """The key is for this service, not for wherever it sends us."""
 
     def redirect_request(self, *_: Any) -> None:
-        """Follow none."""
+        """Follow no redirect."""
 
 
-class _Passing(Exception):
+class _TransientFailure(Exception):
     """A failure that may pass."""
 
     def __init__(self, error: ServiceError, after: float | None = None) -> None:
@@ -309,5 +316,5 @@ def _refused(status: int, after: str | None, body: bytes) -> dict[str, Any]:
     )
     if status in _PASSING:
         seconds = float(after) if after is not None and after.isdecimal() else None
-        raise _Passing(error, seconds)
+        raise _TransientFailure(error, seconds)
     raise error

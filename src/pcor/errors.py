@@ -50,9 +50,9 @@ class PcorError(Exception):
     exit_code: ClassVar[int] = 2
     kind: ClassVar[str] = "bad_input"
 
-    def at(self, door: str) -> str:
-        """Return what is said at a door, "cli" or "service"; ``str`` is for Python."""
-        del door
+    def at(self, interface: str) -> str:
+        """Return what is said at an interface, "cli" or "service"; ``str`` is for Python."""
+        del interface
         return str(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -137,8 +137,8 @@ class StartError(PcorError):
 class TooLarge(PcorError):
     """The space of contexts, or the table as a whole, is beyond a public limit.
 
-    What can be done about it depends on the door: Python has arguments, the command line has flags,
-    the service has what a dataset is registered with.
+    What can be done about it depends on the interface: Python has arguments, the command line has
+    flags, the service has what a dataset is registered with.
 
     Args:
         what: what is too large, in public words.
@@ -153,9 +153,9 @@ class TooLarge(PcorError):
         super().__init__(f"{what}; {python}" if python else what)
         self._what, self._advice = what, {"cli": cli, "service": service}
 
-    def at(self, door: str) -> str:
-        """Return what is too large, and what to do about it at this door."""
-        advice = self._advice[door]
+    def at(self, interface: str) -> str:
+        """Return what is too large, and what to do about it at this interface."""
+        advice = self._advice[interface]
         return f"{self._what}; {advice}" if advice else str(self)
 
 
@@ -205,7 +205,7 @@ class NoAllotment(BudgetExceeded):
         )
 
 
-NOTHING = (
+NO_CONTEXT = (
     "there is no context in which the record is an outlier by this detector; try another detector "
     "or other settings"
 )
@@ -254,7 +254,7 @@ class StillRunning(LedgerError):
 
 
 class _Silence:
-    """Keeps warnings unsaid while anybody is inside.
+    """Suppresses warnings while any thread is inside.
 
     Python keeps its warning filters once per process. Were each thread to set and restore them by
     itself, the first one out would let the others be heard, and the last would leave them silenced

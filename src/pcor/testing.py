@@ -1,6 +1,6 @@
-"""For tests: a chooser that repeats itself, and the contract every detector must keep.
+"""For tests: a random source that repeats itself, and the contract every detector must keep.
 
-Nothing here is fit for a release: what a seeded chooser draws can be drawn again by anybody, so its
+Nothing here is fit for a release: what a seeded source draws can be drawn again by anybody, so its
 releases say NOT PRIVATE.
 """
 
@@ -22,12 +22,12 @@ from pcor.mechanism.randomness import Accepts, keep_accepted
 Numbers = NDArray[np.float64]
 
 
-def seeded(seed: int) -> SeededChooser:
-    """Return a chooser that makes the same decisions every time. NOT PRIVATE."""
-    return SeededChooser(seed)
+def seeded(seed: int) -> SeededRandomSource:
+    """Return a random source that makes the same decisions every time. NOT PRIVATE."""
+    return SeededRandomSource(seed)
 
 
-class SeededChooser:
+class SeededRandomSource:
     """Pseudo-random decisions from a seed, in floating point. NOT PRIVATE."""
 
     private = False

@@ -120,7 +120,7 @@ def test_a_queried_record_is_nobody_who_is_exposed() -> None:
     found = joint_exposure([audited(1, 0.45), audited(2, 0.5, **own)])
     assert found.exposed_people == 1
     assert found.largest_delta == pytest.approx(0.725)
-    alone = joint_exposure([audited(1, 0.45), Exposure(2, audited(1, 0).settled, 5, 9, **own)])
+    alone = joint_exposure([audited(1, 0.45), Exposure(2, audited(1, 0).plan, 5, 9, **own)])
     assert alone.exposed == ()
     assert "would expose nobody" in alone.verdict
 

@@ -24,9 +24,9 @@ from pcor.audit.exact import exact_distribution, selection_chances
 from pcor.audit.tradeoff import (
     LINES,
     PURE_DP,
-    Candidates,
-    Line,
     Point,
+    ScoredContexts,
+    TradeoffLine,
     expected,
     random_outliers,
     tradeoff,
@@ -161,7 +161,7 @@ def test_expectations_are_those_of_the_mechanism(mechanism: str, eta: Fraction) 
         scores = np.sort([numbers.randint(1, 100) for _ in range(size)])[::-1]
         valid = np.array([numbers.random() < 0.5 for _ in range(size)])
         chances = selection_chances(scores.tolist(), eta=eta, mechanism=mechanism)
-        found = expected(Candidates(scores, scores * valid), 100, float(eta), mechanism)
+        found = expected(ScoredContexts(scores, scores * valid), 100, float(eta), mechanism)
         assert found.validity == pytest.approx(float(chances @ valid), abs=1e-9)
         assert found.utility == pytest.approx(float(chances @ (scores * valid)) / 100, abs=1e-9)
 
@@ -172,7 +172,7 @@ def test_bins_change_an_expectation_by_less_than_is_said(
 ) -> None:
     numbers = np.random.default_rng(2)
     scores = np.sort(numbers.integers(1, 50_000, 20_000))[::-1]
-    candidates = Candidates(scores, scores * (scores % 3 > 0))
+    candidates = ScoredContexts(scores, scores * (scores % 3 > 0))
     for eta in (0.0001, 0.001, 0.1):
         binned = expected(candidates, 50_000, eta, mechanism)
         with monkeypatch.context() as patch:
@@ -205,12 +205,12 @@ def test_more_epsilon_buys_more_of_the_direct_mechanism(table: pcor.Table) -> No
 
 def test_a_search_that_comes_back_with_nothing_counts_as_nothing() -> None:
     nothing = np.zeros(0, dtype=np.int64)
-    assert expected(Candidates(nothing, nothing), 5, 0.1, "exponential") == (0, 0)
+    assert expected(ScoredContexts(nothing, nothing), 5, 0.1, "exponential") == (0, 0)
 
 
 def test_progress_reaches_the_end(table: pcor.Table) -> None:
     seen: list[tuple[int, int]] = []
-    lines = [Line(name, pcor.Settings(search=name)) for name in ("direct", "uniform")]
+    lines = [TradeoffLine(name, pcor.Settings(search=name)) for name in ("direct", "uniform")]
     records = random_outliers(table, "lof", 2)
     tradeoff(table, records, epsilons=[1], lines=lines, progress=lambda *done: seen.append(done))
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]

@@ -490,7 +490,7 @@ def test_nothing_is_drawn_for_a_certificate_that_cannot_be_written(
         raise AssertionError("a release was begun")
 
     (files.folder / "folder.json").mkdir()
-    monkeypatch.setattr("pcor.cli.releasing.release_planned", drawn)
+    monkeypatch.setattr("pcor.cli.releases.release_planned", drawn)
     monkeypatch.setattr(pcor, "Table", drawn)
     ran = pcor_("release", *files.request, "--out", files.folder / out)
     assert ran.code == 2

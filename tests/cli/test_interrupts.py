@@ -97,7 +97,7 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing(
 @pytest.mark.parametrize(
     ("words", "where"),
     [
-        (("release", "--record", OUTLIER, "--epsilon", 1), "cli.releasing.release_planned"),
+        (("release", "--record", OUTLIER, "--epsilon", 1), "cli.releases.release_planned"),
         (("contexts", "--record", OUTLIER), "cli.owner.matching_parts"),
         (("outliers",), "cli.owner.outlier_rows"),
         (("plan", "--record", OUTLIER, "--epsilon", 1), "Settings.plan"),
@@ -123,7 +123,7 @@ def test_an_unexpected_error_tells_no_secret(
 def test_a_developer_sees_the_unexpected_error(
     files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pcor.cli.releasing.release_planned", broken)
+    monkeypatch.setattr("pcor.cli.releases.release_planned", broken)
     words = [str(word) for word in ("release", *files.request)]
     for more in ([], ["--json"]):
         result = CliRunner().invoke(app, words + more, env={"PCOR_DEBUG": "1"})

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from pcor.cli import compiling
+from pcor.cli import compilation
 from tests.helpers.command_line import GRUBBS, OUTLIER, Files, pcor_
 
 
 def test_kernels_that_are_not_in_numbas_cache_are_noticed(tmp_path: Path) -> None:
     code = (
         "import numpy as np\n"
-        "from pcor._kernels.covering import cell_totals\n"
-        "from pcor.cli.compiling import are_compiled\n"
+        "from pcor._kernels.coverage import cell_totals\n"
+        "from pcor.cli.compilation import are_compiled\n"
         "print(are_compiled())\n"
         "one = np.zeros((1, 1), dtype=np.uint64)\n"
         "cell_totals(one, one, np.zeros((1, 1)), np.zeros((1, 1)))\n"
@@ -37,11 +37,11 @@ def test_kernels_that_are_not_in_numbas_cache_are_noticed(tmp_path: Path) -> Non
 def test_a_person_is_told_of_compiling_and_a_pipe_is_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(compiling, "are_compiled", lambda: False)
-    compiling.tell_of_compiling()
+    monkeypatch.setattr(compilation, "are_compiled", lambda: False)
+    compilation.tell_of_compiling()
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    compiling.tell_of_compiling()
+    compilation.tell_of_compiling()
     assert capsys.readouterr().err == "compiling, once (some seconds) ...\n"
 
 

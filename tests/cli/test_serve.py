@@ -26,7 +26,7 @@ from pcor.service import run as running
 from pcor.service.core.keys import find_key
 from pcor.service.core.registry import read_registrations
 from pcor.service.core.service import Service
-from pcor.service.core.settings import ENVIRONMENT, Settings
+from pcor.service.core.settings import ENVIRONMENT, ServiceSettings
 from pcor.service.server.sockets import listen
 from tests.helpers.waiting import DEADLINE, until
 
@@ -50,7 +50,7 @@ def test_several_processes_share_a_socket_that_sends_at_once(
     monkeypatch.setenv(ENVIRONMENT, "")
     before = signal.getsignal(signal.SIGTERM)
     try:
-        settings = Settings(str(tmp_path / "books.db"), tmp_path)
+        settings = ServiceSettings(str(tmp_path / "books.db"), tmp_path)
         running.serve(settings, listen("127.0.0.1", 0), workers=2)
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -59,7 +59,7 @@ def test_several_processes_share_a_socket_that_sends_at_once(
 
 
 def test_the_demo_draws_as_the_library_would(tmp_path: Path) -> None:
-    settings = Settings(str(tmp_path / "books.db"), tmp_path)
+    settings = ServiceSettings(str(tmp_path / "books.db"), tmp_path)
     running.prepare_demo(settings)
     service = Service(settings)
     with service.ledger.database.reading() as connection:
@@ -75,7 +75,7 @@ def test_init_prints_a_key_that_is_an_owners(tmp_path: Path) -> None:
     done = RUN.invoke(app, words)
     assert done.exit_code == 0, done.output
     token = done.stdout.strip()
-    service = Service(Settings(url, tmp_path))
+    service = Service(ServiceSettings(url, tmp_path))
     with service.ledger.database.reading() as connection:
         key = find_key(connection, token, service.now())
     service.ledger.close()

@@ -20,7 +20,7 @@ import pytest
 import typer
 
 import pcor
-from pcor.cli.commands import COMMANDS, Commands, Later, app
+from pcor.cli.commands import COMMANDS, Commands, LazyCommand, app
 from tests.helpers.waiting import DEADLINE
 
 PROGRAM = Path(sys.executable).with_name("pcor")
@@ -105,7 +105,7 @@ def test_the_line_in_the_list_of_commands_is_the_first_sentence_of_its_own_help(
     group = typer.main.get_command(app)
     assert isinstance(group, Commands)
     later = group.commands[name]
-    assert isinstance(later, Later)
+    assert isinstance(later, LazyCommand)
     assert later.get_short_help_str(1000) == later.load().get_short_help_str(1000)
 
 
@@ -222,7 +222,7 @@ def test_completing_a_command_s_name_imports_no_command() -> None:
     )
     found = loaded(code + RUN.format(words=[]))
     assert found & (HEAVY | ROWS) == set()
-    assert "pcor.cli.releasing" not in found
+    assert "pcor.cli.releases" not in found
 
 
 BASH = shutil.which("bash")
@@ -287,7 +287,7 @@ run()
         ("pcor.cli.interrupts", ["demo"], ""),
         ("typer", ["demo"], "pcor: interrupted; nothing was begun\n"),
         ("pcor.cli.demo", ["demo"], "pcor: interrupted; nothing was begun\n"),
-        ("pcor.cli.releasing", ["release", "--help"], "pcor: interrupted; nothing was begun\n"),
+        ("pcor.cli.releases", ["release", "--help"], "pcor: interrupted; nothing was begun\n"),
         (
             "sqlalchemy",
             ["ledger", "show", "no.db"],

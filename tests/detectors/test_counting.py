@@ -1,7 +1,7 @@
 """Detectors that count: against exact fractions, in every way to ask, and what one row can change.
 
 Verdicts are comparisons of whole numbers, so nothing here has a tolerance. Tables are the nasty
-ones of tests/kernels/test_kernels.py: heavy ties, tiny and empty cells, numbers of very different
+ones of tests/kernels/test_verdicts.py: heavy ties, tiny and empty cells, numbers of very different
 size.
 """
 
@@ -268,18 +268,18 @@ def test_coe_is_that_of_brute_force(make: Any, region: naive.Region, metric_of: 
 
 
 def test_the_comparisons_meet_both_answers() -> None:
-    met: Counter[tuple[str, bool]] = Counter()
+    ranked: Counter[tuple[str, bool]] = Counter()
 
     # Always the same draws: how often something is met is no property that must hold for all.
     @settings(max_examples=300, deadline=None, derandomize=True, database=None)
     @given(cases(), rules())
     def count(case: Case, rule: Rule) -> None:
         answers = set(case.validity(rule.detector)(case.masks).tolist())
-        met.update((rule.detector.name, answer) for answer in answers)
+        ranked.update((rule.detector.name, answer) for answer in answers)
 
     count()
     # In six free runs of 300 tables each, every kind had a yes in 13 to 34 of them.
-    assert all(met[name, answer] >= 5 for name in KINDS for answer in (True, False)), met
+    assert all(ranked[name, answer] >= 5 for name in KINDS for answer in (True, False)), ranked
 
 
 # -- what one row can change ----------------------------------------------------------------------

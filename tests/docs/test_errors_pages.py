@@ -24,7 +24,7 @@ from pcor.cli.explain import find_folder, pages, summary
 from pcor.errors import PcorError
 from pcor.service.core import problems
 from pcor.service.core import sources as service_sources
-from pcor.service.core.limits import Rates
+from pcor.service.core.limits import TokenBuckets
 from pcor.service.core.problems import of_error
 from pcor.service.page import routes_exposure
 from tests.helpers.doc_blocks import agrees, blocks, commands
@@ -227,7 +227,7 @@ def test_the_service_refuses_in_the_words_of_the_page(place: World, kind: str) -
 
 def test_too_many_requests_are_refused_in_the_words_of_the_page(tmp_path: Path) -> None:
     with world(str(tmp_path / "books.db"), tmp_path) as made:
-        made.service.rates = Rates(1.0, 1, clock=lambda: 0.0)
+        made.service.rates = TokenBuckets(1.0, 1, clock=lambda: 0.0)
         answers = [made.send(ANALYST, "GET", "/v1/datasets") for _ in range(3)]
     assert_as_shown("too_many_requests", answers[-1])
 

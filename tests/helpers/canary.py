@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import pcor
-from pcor.rows.encoding import Rows
+from pcor.rows.encoding import EncodedRows
 from pcor.rows.table import Record
 from pcor.search.utility import Population
 from pcor.search.validity import Validity
@@ -141,7 +141,7 @@ def pickled(thing: object) -> str:
     return "\n".join(str(part) for name, part in parts if name not in own)
 
 
-PRIVATE = (pcor.Table, Rows, Record, Validity, Population, pcor.MatchingContexts, np.ndarray)
+PRIVATE = (pcor.Table, EncodedRows, Record, Validity, Population, pcor.MatchingContexts, np.ndarray)
 PRIVATE_MODULES = ("pyarrow", "numpy", "polars", "pandas")
 
 

@@ -31,7 +31,7 @@ import pcor
 from pcor.errors import BudgetExceeded, StillRunning
 from pcor.ledger import Claim, Ledger, Request
 from pcor.mechanism.ordered_selection import Candidates
-from pcor.mechanism.selection import SystemChooser
+from pcor.mechanism.selection import SystemRandomSource
 
 DATASET = "people"
 OUTLIER = 17
@@ -71,7 +71,7 @@ def lines(trace: Path) -> list[list[str]]:
     return [line.split() for line in trace.read_text().splitlines()] if trace.exists() else []
 
 
-class Tracing(SystemChooser):
+class Tracing(SystemRandomSource):
     """Real draws, each noted before anybody learns of it."""
 
     def __init__(self, trace: Path, key: str) -> None:
@@ -94,8 +94,8 @@ def request(key: str | None = None, **options: Any) -> Request:
     """Return the request that ``ask`` makes."""
     names: dict[str, Any] = {"dataset": DATASET, "analyst": "owner", "key": key}
     names |= {name: options.pop(name) for name in list(options) if name in (*names, "version")}
-    settled = pcor.plan(table().schema, options.pop("epsilon", EACH), **SETTINGS | options)
-    return Request.of(settled, OUTLIER, **names)
+    plan = pcor.plan(table().schema, options.pop("epsilon", EACH), **SETTINGS | options)
+    return Request.of(plan, OUTLIER, **names)
 
 
 def drawn() -> pcor.Release:

@@ -148,7 +148,7 @@ def _above(score: float, threshold: float) -> Answer:
 # -- Grubbs ---------------------------------------------------------------------------------------
 
 
-class Step(NamedTuple):
+class GrubbsStep(NamedTuple):
     """One Grubbs test: how many rows, which extreme, G and what it must exceed."""
 
     n: int
@@ -164,10 +164,10 @@ def grubbs_critical(n: int, alpha: float, tail: str) -> float:
     return (n - 1) / math.sqrt(n) * math.sqrt(t**2 / (n - 2 + t**2))
 
 
-def grubbs_steps(population: Sequence[float], alpha: float, tail: str) -> list[Step]:
+def grubbs_steps(population: Sequence[float], alpha: float, tail: str) -> list[GrubbsStep]:
     """Run the test until it finds nothing; mean and variance in exact fractions."""
     left = sorted(Fraction(value) for value in population)
-    steps: list[Step] = []
+    steps: list[GrubbsStep] = []
     while len(left) >= 3 and left[0] < left[-1]:
         n = len(left)
         mean = sum(left) / n
@@ -176,7 +176,7 @@ def grubbs_steps(population: Sequence[float], alpha: float, tail: str) -> list[S
         upper = {"upper": True, "lower": False, "both": above >= below}[tail]
         extreme, distance = (left[-1], above) if upper else (left[0], below)
         g = math.sqrt(distance**2 / variance)
-        steps.append(Step(n, float(extreme), g, grubbs_critical(n, alpha, tail)))
+        steps.append(GrubbsStep(n, float(extreme), g, grubbs_critical(n, alpha, tail)))
         if not g > steps[-1].critical:
             break
         left.remove(extreme)

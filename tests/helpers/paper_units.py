@@ -5,7 +5,7 @@ from __future__ import annotations
 from typer.testing import CliRunner
 
 from pcor.cli import app
-from pcor.paper.running import Unit
+from pcor.paper.units import Unit
 from pcor.paper.ways import ours, paper
 
 REDUCED = "synthetic_reduced"

@@ -115,7 +115,7 @@ def run(order: dict[str, Any], files: list[int]) -> None:
 def main() -> None:
     """Load what commands need, then fork for every caller until the input ends."""
     import pcor.cli.commands
-    import pcor.cli.releasing  # noqa: F401 (loaded once, for all of them)
+    import pcor.cli.releases  # noqa: F401 (loaded once, for all of them)
     from tests.helpers.ledger_clients import drawn
 
     drawn()

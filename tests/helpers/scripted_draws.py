@@ -57,7 +57,7 @@ class Arriving:
     def finished(self) -> bool:
         return self.visited >= len(self.items)
 
-    def met(self) -> list[Run]:
+    def ranked(self) -> list[Run]:
         valid = [utility for utility, yes in self.items[: self.visited] if yes]
         return [Run(u, len(list(group))) for u, group in itertools.groupby(valid)]
 

@@ -25,7 +25,7 @@ from pcor.service.core import owner as owning
 from pcor.service.core.jobs import find_job
 from pcor.service.core.keys import find_key
 from pcor.service.core.service import Service
-from pcor.service.core.settings import Settings
+from pcor.service.core.settings import ServiceSettings
 from pcor.service.run import server_config
 from pcor.service.server.connections import Config
 from pcor.service.server.sockets import listen
@@ -174,7 +174,7 @@ def statements(service: Service) -> Iterator[list[str]]:
         event.remove(engine, "before_cursor_execute", keep)
 
 
-def settings_for(url: str, folder: Path, **changes: Any) -> Settings:
+def settings_for(url: str, folder: Path, **changes: Any) -> ServiceSettings:
     """Return settings with short waits and no limits in the way."""
     data = folder / "data"
     data.mkdir(exist_ok=True)
@@ -192,11 +192,11 @@ def settings_for(url: str, folder: Path, **changes: Any) -> Settings:
         "readiness": 0.001,
         "apart": False,  # a process takes a second to start; test_apart.py has some
     }
-    return Settings(url, data, **quick | changes)
+    return ServiceSettings(url, data, **quick | changes)
 
 
 def prepared(
-    settings: Settings, registered: dict[str, Any] | None = None, **options: Any
+    settings: ServiceSettings, registered: dict[str, Any] | None = None, **options: Any
 ) -> tuple[Service, dict[str, str]]:
     """Return a service with a dataset, two analysts, an auditor and an owner.
 

@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pcor.service.core.settings import Settings
+from pcor.service.core.settings import ServiceSettings
 from tests.helpers.ledger_clients import note
 from tests.helpers.waiting import until
 
@@ -40,7 +40,7 @@ class Services:
         )
         self.running: list[int] = []
 
-    def start(self, settings: Settings, trace: Path, step: str | None = None) -> int:
+    def start(self, settings: ServiceSettings, trace: Path, step: str | None = None) -> int:
         """Start a service.
 
         Args:
@@ -108,7 +108,7 @@ def serve(order: dict[str, Any]) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     Drawer._draw = traced  # type: ignore[method-assign, assignment]
-    service = Service(Settings.from_json(order["settings"]), at_step=at_step)
+    service = Service(ServiceSettings.from_json(order["settings"]), at_step=at_step)
     config = uvicorn.Config(create_app(service), log_level="critical", access_log=False)
     uvicorn.Server(config).run(sockets=[socket.socket(fileno=order["socket"])])
 

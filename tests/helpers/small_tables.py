@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 import pcor
-from pcor.public.accounting import Bill
+from pcor.public.accounting import PrivacyCost
 from tests.helpers.neighbours import Row, Small
 
 EPSILON = 1.0
@@ -77,10 +77,10 @@ EVEN: list[Row] = [
 ]  # fmt: skip
 
 
-def halve_the_noise(accountant: Callable[..., Bill]) -> Callable[..., Bill]:
+def halve_the_noise(accountant: Callable[..., PrivacyCost]) -> Callable[..., PrivacyCost]:
     """Return an accountant that hands out twice the exponent that was paid for."""
 
-    def broken(*args: Any) -> Bill:
+    def broken(*args: Any) -> PrivacyCost:
         honest = accountant(*args)
         return replace(honest, eta=2 * honest.eta, step_eta=2 * honest.step_eta)
 

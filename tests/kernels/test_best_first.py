@@ -53,7 +53,7 @@ def utility_of(case: Case, mask: int, chosen: int | None) -> int:
 
 
 def utilities_met(search: BestFirst) -> list[int]:
-    return [run.utility for run in search.met() for _ in range(run.count)]
+    return [run.utility for run in search.ranked() for _ in range(run.count)]
 
 
 def check_bounds(bounds: Sequence[Run], unvisited: Sequence[int]) -> None:
@@ -87,13 +87,15 @@ def test_best_first_meets_every_context_once_by_falling_utility(
         check_bounds(search.remaining(), list(utility.values()))
         while not search.finished:
             search.advance()
-            met = search.masks()
-            assert met[: len(before)] == before
-            assert utilities_met(search) == [utility[mask] for mask in met]
+            ranked = search.masks()
+            assert ranked[: len(before)] == before
+            assert utilities_met(search) == [utility[mask] for mask in ranked]
             assert utilities_met(search) == sorted(utilities_met(search), reverse=True)
-            assert len(set(met)) == len(met)
-            check_bounds(search.remaining(), [u for m, u in utility.items() if m not in set(met)])
-            before = met
+            assert len(set(ranked)) == len(ranked)
+            check_bounds(
+                search.remaining(), [u for m, u in utility.items() if m not in set(ranked)]
+            )
+            before = ranked
     assert set(before) == set(utility)
     assert [search.mask(place) for place in range(len(before))] == before
     assert search.remaining() == []
@@ -113,9 +115,9 @@ def test_best_first_keeps_the_valid_contexts_however_it_ends(
             search.advance()
     masks = list(case.table.record(case.row).space.masks())
     valid = [m for m, yes in zip(masks, case.verdicts(detector, masks), strict=True) if yes]
-    met = search.masks()
-    assert sorted(met) == sorted(valid)
-    assert utilities_met(search) == [utility_of(case, mask, chosen) for mask in met]
+    ranked = search.masks()
+    assert sorted(ranked) == sorted(valid)
+    assert utilities_met(search) == [utility_of(case, mask, chosen) for mask in ranked]
     assert utilities_met(search) == sorted(utilities_met(search), reverse=True)
 
 

@@ -16,7 +16,7 @@ from pcor.ledger import Entry, Ledger
 from pcor.ledger.accounts import Account
 from pcor.ledger.entries import entry_in_words
 from pcor.ledger.tables import accounts
-from pcor.ledger.verifying import Totals
+from pcor.ledger.verification import Totals
 from pcor.releasing.request import canonical
 from tests.helpers import ledger_clients
 from tests.helpers.ledger_clients import SETTINGS, request

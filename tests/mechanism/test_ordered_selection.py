@@ -19,7 +19,7 @@ from scipy import stats
 from pcor.audit.exact import selection_chances
 from pcor.mechanism.ordered_selection import FIRST_BITS, draw_first
 from pcor.mechanism.samplers import exp_bounds
-from pcor.mechanism.selection import SystemChooser
+from pcor.mechanism.selection import SystemRandomSource
 from tests.helpers.scripted_draws import Arriving, Script, candidates, ends, exp_minus
 
 # -- exp(-x) by its series ------------------------------------------------------------------------
@@ -313,7 +313,7 @@ def test_permute_and_flip_in_order_has_its_chances_and_no_others(drawn: str, eta
     """
     items = [(90, True), (90, True), (88, False), (85, True), (85, True), (80, True), (50, True)]
     utilities = [utility for utility, valid in items if valid]
-    uniform = SystemChooser().uniform
+    uniform = SystemRandomSource().uniform
     draws = [draw_first(Arriving(items, [2], 1), eta, uniform, drawn) or 0 for _ in range(12_000)]
     chances = selection_chances(utilities, eta=eta, mechanism="permute_and_flip")
     common = chances * len(draws) > 5

@@ -20,7 +20,7 @@ from pcor.audit.exact import selection_chances
 from pcor.mechanism import samplers
 from pcor.mechanism.randomness import MECHANISMS
 from pcor.mechanism.samplers import draw_exponential, exp_bounds, happens
-from pcor.mechanism.selection import SystemChooser
+from pcor.mechanism.selection import SystemRandomSource
 
 # Per check; a handful of checks a run. What must be rejected is missed with a chance below 1e-20.
 FALSE_ALARM = 1e-9
@@ -135,7 +135,7 @@ def drawn_by_opendp(mechanism: str) -> list[int]:
 @pytest.mark.parametrize(("factor", "accepted"), [("1", True), ("0.7", False), ("1.3", False)])
 def test_opendp_draws_alike(mechanism: str, factor: str, accepted: bool) -> None:
     """Two samples, one chi-square test of equal distributions."""
-    chooser, eta = SystemChooser(), ETA * Fraction(factor)
+    chooser, eta = SystemRandomSource(), ETA * Fraction(factor)
     ours = [chooser.select(SCORES, eta=eta, mechanism=mechanism) for _ in range(DRAWS)]
     theirs = drawn_by_opendp(mechanism)
     both = [np.bincount(draws, minlength=len(SCORES)) for draws in (ours, theirs)]
@@ -146,7 +146,7 @@ def test_opendp_draws_alike(mechanism: str, factor: str, accepted: bool) -> None
 @pytest.mark.parametrize("eta", [Fraction(1, 10**6), Fraction(1, 3), Fraction(3)])
 def test_scores_far_apart_and_long_lists(eta: Fraction) -> None:
     scores = [*range(0, 400, 2), *([399] * 50)]
-    uniform = SystemChooser().uniform
+    uniform = SystemRandomSource().uniform
     counts = np.bincount(
         [draw_exponential(scores, eta, uniform) for _ in range(DRAWS)], minlength=len(scores)
     )
@@ -174,7 +174,7 @@ def test_the_number_of_trials_does_not_grow_with_the_distances() -> None:
         def uniform(count: int) -> int:
             nonlocal asked
             asked += 1
-            return SystemChooser().uniform(count)
+            return SystemRandomSource().uniform(count)
 
         draw_exponential(scores, eta, uniform)
         assert asked < 130  # two numbers a proposal, and a few more digits

@@ -19,8 +19,8 @@ from scipy import stats
 
 from pcor.audit.exact import selection_chances
 from pcor.errors import ParameterError, UnknownName
-from pcor.mechanism.randomness import MECHANISMS, Chooser, keep_accepted
-from pcor.mechanism.selection import SystemChooser, check_exponent, check_mechanism
+from pcor.mechanism.randomness import MECHANISMS, RandomSource, keep_accepted
+from pcor.mechanism.selection import SystemRandomSource, check_exponent, check_mechanism
 from pcor.testing import seeded
 
 # Per check. About 20 checks a run, 10,000 runs a year: one false alarm in 5,000 years. The chance
@@ -32,7 +32,7 @@ SCORES = [0, 100, 200, 300]
 ETA = Fraction(1, 100)
 
 
-def p_value(chooser: Chooser, mechanism: str, *, drawn_with: Fraction, stated: str) -> float:
+def p_value(chooser: RandomSource, mechanism: str, *, drawn_with: Fraction, stated: str) -> float:
     """Draw with one exponent and mechanism, compare with the stated one."""
     draws = [chooser.select(SCORES, eta=drawn_with, mechanism=mechanism) for _ in range(DRAWS)]
     chances = selection_chances(SCORES, eta=ETA, mechanism=stated)
@@ -45,17 +45,19 @@ def p_value(chooser: Chooser, mechanism: str, *, drawn_with: Fraction, stated: s
 def test_the_draw_has_the_stated_chances_and_no_others(
     mechanism: str, factor: str, accepted: bool
 ) -> None:
-    p = p_value(SystemChooser(), mechanism, drawn_with=ETA * Fraction(factor), stated=mechanism)
+    p = p_value(
+        SystemRandomSource(), mechanism, drawn_with=ETA * Fraction(factor), stated=mechanism
+    )
     assert (p > FALSE_ALARM) == accepted
 
 
 def test_permute_and_flip_is_rejected_where_the_exponential_mechanism_is_claimed() -> None:
-    p = p_value(SystemChooser(), "permute_and_flip", drawn_with=ETA, stated="exponential")
+    p = p_value(SystemRandomSource(), "permute_and_flip", drawn_with=ETA, stated="exponential")
     assert p < FALSE_ALARM
 
 
 def test_the_exponential_mechanism_is_rejected_where_permute_and_flip_is_claimed() -> None:
-    p = p_value(SystemChooser(), "exponential", drawn_with=ETA, stated="permute_and_flip")
+    p = p_value(SystemRandomSource(), "exponential", drawn_with=ETA, stated="permute_and_flip")
     assert p < FALSE_ALARM
 
 
@@ -111,13 +113,13 @@ def test_an_exponent_that_cannot_be_drawn_with_is_refused(eta: Fraction) -> None
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_a_single_candidate_is_always_drawn(mechanism: str) -> None:
-    assert SystemChooser().select([-5], eta=Fraction(1, 2), mechanism=mechanism) == 0
+    assert SystemRandomSource().select([-5], eta=Fraction(1, 2), mechanism=mechanism) == 0
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_large_scores_far_apart_are_drawn_without_overflow(mechanism: str) -> None:
     scores = [-(1 << 60), 1 << 60]
-    assert SystemChooser().select(scores, eta=Fraction(1), mechanism=mechanism) == 1
+    assert SystemRandomSource().select(scores, eta=Fraction(1), mechanism=mechanism) == 1
 
 
 def test_an_unknown_mechanism_is_refused_with_the_nearest() -> None:
@@ -133,7 +135,7 @@ def test_accepted_draws_are_uniform_over_what_is_accepted(size: int, cap: int) -
     def accepts(indices: object) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         return np.isin(np.array(indices) % 8, accepted)
 
-    chooser = SystemChooser()
+    chooser = SystemRandomSource()
     drawn = chooser.sample(size, accepts, wanted=2_000, cap=cap)
     assert len(drawn) == 2_000
     counts = np.bincount(np.array(drawn) % 8, minlength=8)
@@ -149,7 +151,7 @@ def test_sampling_ends_at_its_cap_and_where_nothing_is_accepted() -> None:
         tried.extend(batch)
         return np.zeros(len(batch), dtype=bool)
 
-    assert SystemChooser().sample(10**9, nothing, wanted=3, cap=500) == []
+    assert SystemRandomSource().sample(10**9, nothing, wanted=3, cap=500) == []
     assert len(tried) == 500
     assert keep_accepted(10, nothing, wanted=3, cap=10, uniform=lambda _: 0) == []
 
@@ -169,7 +171,7 @@ def system_bits(patch: pytest.MonkeyPatch, bits: Sequence[int]) -> list[int]:
 
 def test_public_coins_are_the_operating_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = system_bits(monkeypatch, [17, 31, 16])
-    assert SystemChooser().uniform(17) == 16  # what is out of range is drawn again
+    assert SystemRandomSource().uniform(17) == 16  # what is out of range is drawn again
     assert asked == [5, 5, 5]
 
 
@@ -179,11 +181,11 @@ def test_no_draw_below_a_power_of_two_is_rejected(
 ) -> None:
     """Each of the 2^b numbers of b bits is an answer, so the largest one is taken at once."""
     asked = system_bits(monkeypatch, [(1 << bits) - 1])
-    assert SystemChooser().uniform(1 << bits) == (1 << bits) - 1
+    assert SystemRandomSource().uniform(1 << bits) == (1 << bits) - 1
     assert asked == [bits]
 
 
 @pytest.mark.parametrize("count", [0, -1, -8])
 def test_nothing_is_drawn_from_nothing(count: int) -> None:
     with pytest.raises(ValueError, match="at least 1"):
-        SystemChooser().uniform(count)
+        SystemRandomSource().uniform(count)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pcor.paper import comparing, tables
+from pcor.paper import comparison, tables
 
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two repetitions of everything."""
     monkeypatch.delenv(tables.FOLDER, raising=False)
-    monkeypatch.setattr(comparing, "QUICK", 2)
+    monkeypatch.setattr(comparison, "QUICK", 2)

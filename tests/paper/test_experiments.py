@@ -25,12 +25,12 @@ from pcor.audit.neighbours import removals
 from pcor.cli import app
 from pcor.cli.experiment import NAMES
 from pcor.errors import ParameterError, UnknownName
-from pcor.paper import comparing, measuring, ratio, tables
+from pcor.paper import comparison, measurement, ratio, tables
 from pcor.paper.catalogue import EXPERIMENTS
-from pcor.paper.conducting import SYNTHETIC, Request, conduct
+from pcor.paper.experiments import SYNTHETIC, ExperimentRequest, conduct
 from pcor.paper.locality import MODULUS, RandomAssignment
 from pcor.paper.published import SAMPLING
-from pcor.paper.storing import NOT_PRIVATE
+from pcor.paper.store import NOT_PRIVATE
 from pcor.paper.subjects import has_more_than, subjects
 from pcor.paper.summary import mean_and_interval, time_histogram
 from pcor.paper.ways import Way, authors_detector, ours, paper
@@ -79,8 +79,8 @@ def test_utility_is_the_population_over_the_largest_of_all_valid_contexts(
         drawn.append(draw(*given))
         return drawn[-1]
 
-    monkeypatch.setattr(measuring, "draw", watched)
-    measured = measuring.measure(unit(0, BFS))[BFS]
+    monkeypatch.setattr(measurement, "draw", watched)
+    measured = measurement.measure(unit(0, BFS))[BFS]
     subject = subjects(REDUCED, "lof", 0, 0)[-1]  # the one with many contexts comes last
     assert "many" in subject.groups
     table = tables.load(REDUCED)
@@ -92,7 +92,7 @@ def test_utility_is_the_population_over_the_largest_of_all_valid_contexts(
 def test_the_direct_mechanism_gives_what_a_release_with_the_same_decisions_gives() -> None:
     subject = subjects(REDUCED, "lof", 1, 0)[0]
     table, record = subject.validity.table, subject.validity.record
-    walk = measuring._Walk(subject)
+    walk = measurement._SubjectReleases(subject)
     for epsilon in ("0.2", "0.05", "0.01"):  # the second and third go on with the first one's walk
         way = ours(epsilon)
         utility = walk.measured(way, pcor.testing.seeded(7))["utility"]
@@ -105,7 +105,7 @@ def test_the_direct_mechanism_gives_what_a_release_with_the_same_decisions_gives
 
 
 def test_only_a_walk_of_its_own_is_timed() -> None:
-    measured = measuring.measure(unit(0, DIRECT, ours("0.05").key))
+    measured = measurement.measure(unit(0, DIRECT, ours("0.05").key))
     assert "seconds" in measured[DIRECT]["many"]
     assert "seconds" not in measured[ours("0.05").key]["many"]
 
@@ -113,14 +113,14 @@ def test_only_a_walk_of_its_own_is_timed() -> None:
 def test_overlap_with_the_start_is_at_most_one() -> None:
     way = paper("breadth_first", "0.2", 10, "overlap").key
     direct = ours("0.2", "overlap").key
-    measured = measuring.measure(unit(0, way, direct))
+    measured = measurement.measure(unit(0, way, direct))
     assert 0 < measured[way]["many"]["utility"] <= 1
     assert measured[direct]["many"]["utility"] > 0.9
 
 
 def test_the_same_unit_is_measured_the_same_twice_and_another_seed_otherwise() -> None:
     def utilities(seed: int) -> list[float]:
-        found = [measuring.measure(unit(n, BFS, seed=seed))[BFS] for n in range(2)]
+        found = [measurement.measure(unit(n, BFS, seed=seed))[BFS] for n in range(2)]
         return [group["utility"] for one in found for group in one.values()]
 
     assert utilities(0) == utilities(0)
@@ -167,7 +167,7 @@ def test_the_largest_ratio_is_that_of_the_exact_chances_on_both_tables(seed: int
     rows = small_table(random.Random(seed))  # noqa: S311 (test data)
     table, rule, queried = pcor.Table(rows, SMALL), pcor.Grubbs(min_population=5), 57
     validity = Validity(table, table.record(queried), rule)
-    chances = ratio.Chances(validity, 0.1)
+    chances = ratio.DirectChances(validity, 0.1)
     asked: dict[str, Any] = {
         "detector": rule,
         "search": "direct",
@@ -220,7 +220,7 @@ def test_without_locality_breadth_first_search_finds_next_to_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("pcor.paper.locality.QUICK", 2)
-    rows = conduct(Request(("locality",), quick=True, workers=1), tmp_path)[0]["rows"]
+    rows = conduct(ExperimentRequest(("locality",), quick=True, workers=1), tmp_path)[0]["rows"]
     found = {row["rule"]: row["mean_samples"] for row in rows}
     assert found["at random"] < 5 < min(found[name] for name in ("lof", "grubbs", "histogram"))
 
@@ -231,7 +231,7 @@ def test_coe_match_counts_removed_and_added_rows_apart(
 ) -> None:
     monkeypatch.setattr("pcor.paper.coe_match.QUICK", 1)
     monkeypatch.setattr("pcor.paper.coe_match.NEIGHBOURS", 2)
-    rows = conduct(Request(("coe_match",), quick=True, workers=1), tmp_path)[0]["rows"]
+    rows = conduct(ExperimentRequest(("coe_match",), quick=True, workers=1), tmp_path)[0]["rows"]
     assert [row["changed_rows"] for row in rows] == [1, 5, 10, 25] * 6
     assert {row["kind"] for row in rows} == {"removed", "added"}
     assert all(0 <= row["equal"] <= row["common"] <= 1 for row in rows)
@@ -272,7 +272,7 @@ def detectors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Run one experiment on the command line, on the reduced synthetic table."""
     out = tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(comparing, "QUICK", 2)
+        patch.setattr(comparison, "QUICK", 2)
         code, said, err = pcor_(
             "detectors", "--quick", "--table", REDUCED, "--workers", 1, "--out", out
         )
@@ -320,9 +320,9 @@ def test_our_defaults_are_beside_the_papers_settings_and_other_readings(detector
     assert {(detector, reading) for detector, reading, _ in readings} == {
         (detector, reading)
         for detector in ("grubbs", "histogram")
-        for reading in (comparing.PAPER, comparing.OTHER, comparing.OURS)
+        for reading in (comparison.PAPER, comparison.OTHER, comparison.OURS)
     }
-    ours = [row["utility"] for row in rows if row["reading"] == comparing.OURS]
+    ours = [row["utility"] for row in rows if row["reading"] == comparison.OURS]
     assert all(utility > 0.99 for utility in ours)
 
 
@@ -360,18 +360,18 @@ def test_every_experiment_is_a_command() -> None:
 
 def test_without_real_tables_the_synthetic_ones_serve(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(tables.FOLDER, raising=False)
-    assert Request(("sampling",)).chosen("sampling") == ("synthetic",)
-    assert Request(("coe_match",)).chosen("coe_match") == ("synthetic_reduced",)
+    assert ExperimentRequest(("sampling",)).chosen("sampling") == ("synthetic",)
+    assert ExperimentRequest(("coe_match",)).chosen("coe_match") == ("synthetic_reduced",)
 
 
 def test_what_cannot_be_run_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(tables.FOLDER, raising=False)
     with pytest.raises(ParameterError, match=r"--table salary_51k: set PCOR_DATA to a folder"):
-        Request(("sampling",), ("salary_51k",)).chosen("sampling")
+        ExperimentRequest(("sampling",), ("salary_51k",)).chosen("sampling")
     with pytest.raises(UnknownName, match=r"unknown table 'synthtic'; did you mean 'synthetic'"):
-        Request(("sampling",), ("synthtic",)).chosen("sampling")
+        ExperimentRequest(("sampling",), ("synthtic",)).chosen("sampling")
     with pytest.raises(UnknownName, match=r"unknown experiment 'samplin'"):
-        Request(("samplin",))
+        ExperimentRequest(("samplin",))
     code, out, err = pcor_("sampling", "--workers", 0)
     assert (code, out) == (2, "")
     assert "workers must be a whole number" in err

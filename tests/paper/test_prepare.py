@@ -11,10 +11,10 @@ from pyarrow import parquet
 
 import pcor
 from pcor.errors import SourceError
-from pcor.paper import measuring, tables
-from pcor.paper.conducting import Request
+from pcor.paper import measurement, tables
+from pcor.paper.experiments import ExperimentRequest
 from pcor.paper.prepare import prepare_homicide, prepare_salary
-from pcor.paper.running import Unit
+from pcor.paper.units import Unit
 from pcor.paper.ways import paper
 from tests.helpers.paper_units import pcor_
 
@@ -105,7 +105,7 @@ def test_prepared_tables_are_found_by_the_experiments(
     assert code == 0, err
     assert "salary_51k.parquet" in said
     monkeypatch.setenv(tables.FOLDER, str(tmp_path / "data"))
-    assert set(Request(("epsilon",)).chosen("epsilon")) == set(tables.LARGE)
+    assert set(ExperimentRequest(("epsilon",)).chosen("epsilon")) == set(tables.LARGE)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_files_that_are_not_there_are_named(words: tuple[str, ...], message: str
 def test_on_the_authors_table_grubbs_at_a_tenth_gives_the_papers_utility() -> None:
     way = paper("breadth_first", "0.1", 50)
     found = [
-        measuring.measure(Unit("releases", "authors_salary_11k", "grubbs", n, 0, (way.key,)))
+        measurement.measure(Unit("releases", "authors_salary_11k", "grubbs", n, 0, (way.key,)))
         for n in range(40)
     ]
     mean = math.fsum(one[way.key]["many"]["utility"] for one in found) / len(found)

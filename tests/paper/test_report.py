@@ -11,13 +11,13 @@ import pytest
 from typer.testing import CliRunner
 
 from pcor.cli import app
-from pcor.paper import comparing, tables
+from pcor.paper import comparison, tables
 from pcor.paper.catalogue import EXPERIMENTS
-from pcor.paper.conducting import SYNTHETIC
+from pcor.paper.experiments import SYNTHETIC
 from pcor.paper.layout import against, grids
 from pcor.paper.markdown import written
 from pcor.paper.report import TITLE, first_line
-from pcor.paper.storing import read_summaries
+from pcor.paper.store import read_summaries
 from pcor.public.guarantee import OWNER_ONLY
 from tests.helpers.page_world import browser
 
@@ -40,7 +40,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv(tables.FOLDER, raising=False)
-        patch.setattr(comparing, "QUICK", 2)
+        patch.setattr(comparison, "QUICK", 2)
         for name, value in fewer.items():
             patch.setattr(f"pcor.paper.{name}", value)
         asked = ("--quick", "--table", "synthetic_reduced", "--workers", 1, "--out", out)
@@ -65,7 +65,7 @@ def test_the_page_has_every_experiment_with_its_tables_and_figures(results: Path
     sections = re.findall(r'<section id="(\w+)">(.*?)</section>', text, re.DOTALL)
     assert [name for name, _ in sections] == list(EXPERIMENTS)
     for name, content in sections:
-        figures = 3 if isinstance(EXPERIMENTS[name], comparing.Comparison) else 1
+        figures = 3 if isinstance(EXPERIMENTS[name], comparison.Comparison) else 1
         assert content.count("<svg role=") == figures, name
         assert content.count("<table>") == 1
         assert "How to get this again" in content

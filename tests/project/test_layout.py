@@ -17,9 +17,9 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "pcor"
 TESTS = ROOT / "tests"
 
-# From public knowledge through private rows to the doors for people. A folder (or a module beside
-# the folders) imports only from its own line or from lines above it; within a line, Python itself
-# refuses circles.
+# From public knowledge through private rows to the interfaces for people. A folder (or a module
+# beside the folders) imports only from its own line or from lines above it; within a line, Python
+# itself refuses circles.
 LAYERS: list[set[str]] = [
     {"errors", "support"},
     {"public"},
@@ -144,6 +144,34 @@ def test_the_test_for_classes_sees_each_way_to_ask() -> None:
     ways = "isinstance(x, LOF)", "isinstance(x, (A, pcor.LOF))", "isinstance(x, A | LOF)"
     more = "type(x) is LOF", "type(x) is not LOF", "type(x) in (A, LOF)", "issubclass(x, LOF)"
     assert all("LOF" in {*class_tests(way)} for way in (*ways, *more))
+
+
+def test_no_two_classes_have_one_name() -> None:
+    classes = [
+        node.name.lstrip("_")
+        for _, path in modules()
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert {name for name in classes if classes.count(name) > 1} == set()
+
+
+# Nouns of the field that end like a verb.
+NOUNS = {
+    "accounting",
+    "closing",
+    "counting",
+    "encoding",
+    "sampling",
+    "setting",
+    "testing",
+    "wording",
+}
+
+
+def test_modules_are_nouns() -> None:
+    words = {word for _, path in modules() for word in path.stem.split("_")}
+    assert {word for word in words if word.endswith("ing")} <= NOUNS
 
 
 def test_no_object_is_made_or_copied_behind_the_back_of_its_class() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import pcor
 from pcor.errors import Amount, BudgetExceeded, ParameterError, UnknownName, plain
-from pcor.public.accounting import bill, exact
+from pcor.public.accounting import exact, release_cost
 from tests.helpers.neighbours import SCHEMA, every_search
 from tests.helpers.small_tables import OnlyWithoutB
 
@@ -27,7 +27,7 @@ from tests.helpers.small_tables import OnlyWithoutB
 def test_the_steps_add_up_to_the_total_exactly(
     search: pcor.Search, accounting: str, epsilon: Fraction
 ) -> None:
-    priced = bill(search, pcor.PopulationSize(), epsilon, accounting)
+    priced = release_cost(search, pcor.PopulationSize(), epsilon, accounting)
     assert sum(step.cost for step in priced.steps) == epsilon
 
 
@@ -52,7 +52,7 @@ BY_HAND = [
 def test_the_exponents_are_those_worked_out_by_hand(
     search: pcor.Search, accounting: str, eta: Fraction, step_eta: Fraction | None
 ) -> None:
-    priced = bill(search, pcor.PopulationSize(), Fraction(1), accounting)
+    priced = release_cost(search, pcor.PopulationSize(), Fraction(1), accounting)
     assert priced.eta == eta
     if step_eta is not None:
         assert priced.step_eta == step_eta
@@ -86,13 +86,13 @@ def test_the_page_of_the_bill_has_the_exponents_of_the_code(
     lines = PAGE.read_text(encoding="utf-8").splitlines()
     [row] = [line for line in lines if line.startswith(f"| {named}")]
     for told, accounting in zip(row.strip("| ").split(" | ")[1:], ["tight", "paper"], strict=True):
-        priced = bill(search, pcor.PopulationSize(), Fraction(1, 5), accounting)
+        priced = release_cost(search, pcor.PopulationSize(), Fraction(1, 5), accounting)
         expected = [priced.step_eta, priced.eta] if search.paid_choices else [priced.eta]
         assert [Fraction(number) for number in told.split(", ")] == expected
 
 
 def test_one_sample_by_the_papers_prices_is_charged_whole_and_drawn_with_half() -> None:
-    priced = bill(pcor.DepthFirst(samples=1), pcor.PopulationSize(), Fraction(1), "paper")
+    priced = release_cost(pcor.DepthFirst(samples=1), pcor.PopulationSize(), Fraction(1), "paper")
     assert priced.eta == Fraction(1, 4)
     assert [plain(step.cost) for step in priced.steps] == ["0", "0", "1"]
     assert "`eta = epsilon / (4 * Du)`" in PAGE.read_text(encoding="utf-8")
@@ -104,7 +104,7 @@ def test_the_paper_splits_evenly() -> None:
 
 
 def test_a_utility_that_is_not_monotone_gets_half_the_exponent() -> None:
-    assert bill(pcor.Direct(), OnlyWithoutB(), Fraction(1), "tight").eta == Fraction(1, 2)
+    assert release_cost(pcor.Direct(), OnlyWithoutB(), Fraction(1), "tight").eta == Fraction(1, 2)
 
 
 def test_a_larger_sensitivity_divides_the_exponent() -> None:
@@ -115,7 +115,7 @@ def test_a_larger_sensitivity_divides_the_exponent() -> None:
         def score(self, population: pcor.Population) -> int:
             return 3 * population.size
 
-    assert bill(pcor.Direct(), Threefold(), Fraction(1), "tight").eta == Fraction(1, 3)
+    assert release_cost(pcor.Direct(), Threefold(), Fraction(1), "tight").eta == Fraction(1, 3)
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Thrifty(pcor.DepthFirst):
 
 
 def test_no_accounting_charges_for_fewer_draws_than_are_made() -> None:
-    priced = bill(Thrifty(samples=10), pcor.PopulationSize(), Fraction(1), "paper")
+    priced = release_cost(Thrifty(samples=10), pcor.PopulationSize(), Fraction(1), "paper")
     assert priced.eta == Fraction(1, 20)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import pcor
 from pcor.audit import exact_log_chances
 from pcor.errors import BudgetExceeded, ParameterError
-from pcor.public.accounting import bill
+from pcor.public.accounting import release_cost
 from pcor.public.zcdp import range_for, rho_for
 from pcor.releasing.settings import plan
 from tests.helpers.neighbours import DETECTORS, SCHEMA, Row, Small, f_neighbours
@@ -85,8 +85,8 @@ def test_the_range_is_the_root_of_eight_rho_rounded_down(rho: Fraction) -> None:
 
 def test_the_draws_share_rho_and_get_larger_exponents() -> None:
     search = pcor.BreadthFirst(samples=50, final_share=0.02)
-    pure = bill(search, pcor.PopulationSize(), Fraction(1, 5), "tight")
-    slack = bill(search, pcor.PopulationSize(), Fraction(1, 5), "tight", Fraction(1, 10**6))
+    pure = release_cost(search, pcor.PopulationSize(), Fraction(1, 5), "tight")
+    slack = release_cost(search, pcor.PopulationSize(), Fraction(1, 5), "tight", Fraction(1, 10**6))
     assert 3 < slack.step_eta / pure.step_eta < 4
     rho = sum(step.cost for step in slack.steps)
     assert rho == rho_for(Fraction(1, 5), Fraction(1, 10**6))
@@ -105,7 +105,7 @@ def test_a_utility_that_is_not_monotone_gets_half_the_exponent_here_too() -> Non
 
     search = pcor.DepthFirst(samples=5)
     priced = [
-        bill(search, utility, Fraction(1), "tight", Fraction(1, 10**6)).eta
+        release_cost(search, utility, Fraction(1), "tight", Fraction(1, 10**6)).eta
         for utility in (pcor.PopulationSize(), Uneven())
     ]
     assert priced[1] == priced[0] / 6
@@ -153,10 +153,10 @@ def test_far_too_large_exponents_are_found(monkeypatch: pytest.MonkeyPatch) -> N
     assert largest() <= 1e-3
 
     def broken(*args: Any) -> Any:
-        honest = bill(*args)
+        honest = release_cost(*args)
         return replace(honest, eta=8 * honest.eta, step_eta=8 * honest.step_eta)
 
-    monkeypatch.setattr("pcor.releasing.terms.bill", broken)
+    monkeypatch.setattr("pcor.releasing.terms.release_cost", broken)
     assert largest() > 1e-2
 
 

@@ -17,7 +17,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 import pcor
-from pcor.public.accounting import bill
+from pcor.public.accounting import release_cost
 from pcor.search import Explorer
 from tests.helpers.neighbours import DETECTORS, Row, f_neighbours, small, worst_ratio
 from tests.helpers.small_tables import (
@@ -188,7 +188,7 @@ def test_half_the_noise_is_found(
     start = None if isinstance(search, pcor.Direct | pcor.Uniform) else lowest(here)
     options = {"epsilon": EPSILON, "detector": detector, "search": search, "start": start}
     assert worst_ratio(here, others, **options) <= EPSILON + ROUNDING
-    monkeypatch.setattr("pcor.releasing.terms.bill", halve_the_noise(bill))
+    monkeypatch.setattr("pcor.releasing.terms.release_cost", halve_the_noise(release_cost))
     assert worst_ratio(here, others, **options) > 1.3 * EPSILON
 
 

@@ -27,20 +27,20 @@ LARGER = pcor.Schema(
 
 def test_what_a_context_needs_to_win_holds_on_a_table_that_has_it() -> None:
     """One context with exactly that many people and that margin, and everything else invalid."""
-    settled = plan(LARGER, 2, detector=pcor.Tail(0.5), guarantee="dp")
-    wanted = settled.needed(0.9)
+    planned = plan(LARGER, 2, detector=pcor.Tail(0.5), guarantee="dp")
+    wanted = planned.needed(0.9)
     assert wanted is not None
     score = wanted.people * 2
-    chance = 1 - settled.space * math.exp(-float(settled.bill.eta) * score)
+    chance = 1 - planned.space * math.exp(-float(planned.bill.eta) * score)
     assert chance >= 0.9
-    less = needed(settled.bill.eta, pcor.Tail(0.5), 50, settled.space, 0.5)
+    less = needed(planned.bill.eta, pcor.Tail(0.5), 50, planned.space, 0.5)
     assert less.people < wanted.people
     assert "at least 0.9;" in str(wanted)
     assert f"of at least {wanted.people + 20:,} rows" in str(wanted)  # 21 is the least
     assert plan(LARGER, 2).needed() is None
     for wrong in (0, 1, True, "likely", float("nan"), Fraction(10**400 - 1, 10**400)):
         with pytest.raises(ParameterError, match="chance must be a number"):
-            settled.needed(wrong)  # type: ignore[arg-type]
+            planned.needed(wrong)  # type: ignore[arg-type]
 
 
 def test_what_overlap_needs_is_said_too() -> None:
@@ -48,8 +48,8 @@ def test_what_overlap_needs_is_said_too() -> None:
     rows: list[Row] = [("a", "x", 40.0), *[("b", "y", 1.0)] * 3000]
     detector = pcor.Tail(0.9, min_population=2)
     chosen = pcor.Context(SCHEMA, {"job": ["c"], "city": ["x"]})
-    settled = plan(SCHEMA, 1, detector=detector, guarantee="dp", utility=pcor.Overlap(chosen))
-    wanted = settled.needed()
+    planned = plan(SCHEMA, 1, detector=detector, guarantee="dp", utility=pcor.Overlap(chosen))
+    wanted = planned.needed()
     assert wanted is not None
     assert f"shares at least {wanted.people} rows with the chosen context" in str(wanted)
     table = small(rows, detector).table
@@ -186,7 +186,7 @@ def test_a_space_too_large_to_list_is_refused_from_public_facts() -> None:
 
 @pytest.mark.parametrize("search", ["auto", "direct"])
 def test_what_helps_against_too_many_contexts_is_what_dp_allows_at_that_door(search: str) -> None:
-    """Not widest_first, which dp refuses; and each door names what it has."""
+    """Not widest_first, which dp refuses; and each interface names what it has."""
     with pytest.raises(TooLarge) as refused:
         pcor.plan(WIDE, 1, detector=pcor.Tail(0.1), guarantee="dp", search=search)
     said = str(refused.value), refused.value.at("cli"), refused.value.at("service")

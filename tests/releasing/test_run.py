@@ -1,4 +1,4 @@
-"""The door: order of checks and charges, what comes out, and the certificate in all its forms."""
+"""A release: order of checks and charges, what comes out, and the certificate in all its forms."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pcor.errors import (
     SourceError,
     StartError,
 )
-from pcor.mechanism.selection import SystemChooser
+from pcor.mechanism.selection import SystemRandomSource
 from pcor.releasing.certificate import JSON_SCHEMA
 from tests.helpers.neighbours import DETECTORS, SCHEMA, small
 from tests.helpers.small_tables import LARGE, NEARLY_EQUAL
@@ -81,7 +81,7 @@ def test_explain_numbers_the_steps_and_their_costs(ten: pcor.Table) -> None:
     ]
 
 
-class Watched(SystemChooser):
+class Watched(SystemRandomSource):
     """Keeps by which mechanism every paid draw is made."""
 
     def __init__(self) -> None:
@@ -259,12 +259,12 @@ def test_a_release_is_charged_before_it_is_drawn(ten: pcor.Table) -> None:
             assert delta == 0
             events.append(f"charge {epsilon}")
 
-    class Chooser(pcor.testing.SeededChooser):
+    class RandomSource(pcor.testing.SeededRandomSource):
         def uniform(self, count: int) -> int:
             events.append("draw")
             return super().uniform(count)
 
-    pcor.release(ten, 8, 1, GRUBBS, budget=Purse(1), chooser=Chooser(0))
+    pcor.release(ten, 8, 1, GRUBBS, budget=Purse(1), chooser=RandomSource(0))
     assert events[:2] == ["charge 1", "draw"]
 
 

@@ -27,7 +27,7 @@ from pcor.releasing.request import Request
 from pcor.releasing.settings import Option, Settings
 from pcor.search import SEARCHES
 from pcor.service.api.models import DatasetBody, settings_fields
-from pcor.service.page.registering import EMPTY, setting_fields
+from pcor.service.page.registration import EMPTY, setting_fields
 from tests.helpers.service_world import ORDINARY, OUTLIER, SCHEMA, columns, world
 
 SOURCE = Path(pcor.__file__).parent
@@ -312,10 +312,10 @@ def test_a_declared_option_is_in_certificates_and_changes_no_earlier_request(
 def test_every_door_offers_what_is_declared_for_it() -> None:
     group = typer.main.get_command(app)
     context = typer.Context(group)
-    for name, door in (("release", "release"), ("plan", "release"), ("audit", "audit")):
+    for name, interface in (("release", "release"), ("plan", "release"), ("audit", "audit")):
         later: Any = group.get_command(context, name)  # type: ignore[attr-defined]
         flags = {flag for one in later.load().params for flag in one.opts}
-        declared = {f"--{name}" for name, _, _ in Settings.options(door)}  # type: ignore[arg-type]
+        declared = {f"--{name}" for name, _, _ in Settings.options(interface)}  # type: ignore[arg-type]
         assert declared <= flags
     served = {name for name, _, _ in Settings.options("service")}
     assert served == set(FIELDS) - {"start"}

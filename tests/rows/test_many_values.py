@@ -1,6 +1,6 @@
 """Many attributes or many values: up to 1,000 values, and nearly every row is its own cell.
 
-Expected answers come from sets and plain loops (``Rows`` below) and from the twins of
+Expected answers come from sets and plain loops (``SmallRows`` below) and from the twins of
 ``tests/helpers/naive.py``. A context is a set of positions, a row is the set of its values'
 positions, and a row is covered if it is a subset: no words, no masks, no cells. Tables are the same
 every time. Only the releases draw at random, and what is asserted of them holds for every draw.
@@ -78,7 +78,7 @@ every_rule = pytest.mark.parametrize("rule", RULES)
 
 
 @dataclass(frozen=True)
-class Rows:
+class SmallRows:
     """Rows as sets of positions; row 0 is the record."""
 
     sizes: Sizes
@@ -149,7 +149,7 @@ def borders(width: int) -> list[int]:
 
 
 @cache
-def drawn(shape: str, count: int = 60, *, crowded: bool = True) -> Rows:
+def drawn(shape: str, count: int = 60, *, crowded: bool = True) -> SmallRows:
     """Draw a table in which nearly every row is its own cell.
 
     Some rows differ from the record in one value only, at the borders between words and at both
@@ -178,10 +178,10 @@ def drawn(shape: str, count: int = 60, *, crowded: bool = True) -> Rows:
     if crowded:
         far = rng.choice(np.arange(1, count), 4, replace=False)
         metric[far] = metric[0] + np.array([-60, -5, 3, 40])
-    return Rows(sizes, rows, metric.tolist())
+    return SmallRows(sizes, rows, metric.tolist())
 
 
-def some_contexts(table: Rows) -> Iterator[Positions]:
+def some_contexts(table: SmallRows) -> Iterator[Positions]:
     """Yield contexts of the record: the smallest, the largest, at word borders, at random."""
     own, full = table.rows[0], frozenset(range(table.width))
     yield own
@@ -363,7 +363,7 @@ SAMPLING = {
 }
 
 
-def alone(shape: str) -> Rows:
+def alone(shape: str) -> SmallRows:
     """A table of 200 rows in which the record lies far out by itself."""
     return drawn(shape, 200, crowded=False)
 
@@ -424,11 +424,11 @@ def test_no_valid_context_among_a_thousand_values_is_said_when_the_tries_are_use
 def test_a_plan_names_the_size_of_the_space(shape: str) -> None:
     table = drawn(shape)
     free = table.width - len(table.sizes)
-    settled = pcor.plan(table.schema, 1, search="breadth_first")
-    assert settled.space == 2**free
+    plan = pcor.plan(table.schema, 1, search="breadth_first")
+    assert plan.space == 2**free
     written = f"{2**free:,}" if free < 64 else f"2^{free}"
-    assert f"{written} contexts can contain a record" in str(settled)
-    stated = json.loads(json.dumps(settled.to_dict(), allow_nan=False))["possible_contexts"]
+    assert f"{written} contexts can contain a record" in str(plan)
+    stated = json.loads(json.dumps(plan.to_dict(), allow_nan=False))["possible_contexts"]
     assert stated == (2**free if free < 53 else written)
 
 

@@ -65,14 +65,14 @@ class Declared(Favouring):
         return table.cells.cell_counts * (1 + self.more * table.covered_cells(self.chosen.mask))
 
 
-def settled(utility: Any, **options: Any) -> Plan:
+def planned(utility: Any, **options: Any) -> Plan:
     return plan(PEOPLE.schema, 1, detector=RULE, utility=utility, **{"search": "direct"} | options)
 
 
 def ordered(utility: Any) -> bool:
     """Tell whether a release would meet the candidates best first."""
     validity = Validity(PEOPLE, PEOPLE.record(8), RULE)
-    return best_first(settled(utility), validity) is not None
+    return best_first(planned(utility), validity) is not None
 
 
 @few

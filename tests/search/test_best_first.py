@@ -19,7 +19,7 @@ from scipy import stats
 import pcor
 from pcor.audit.exact import selection_chances
 from pcor.mechanism.ordered_selection import Candidates, draw_first
-from pcor.mechanism.selection import SystemChooser
+from pcor.mechanism.selection import SystemRandomSource
 from pcor.public.context import Words
 from pcor.releasing.run import best_first, draw
 from pcor.releasing.settings import plan
@@ -27,7 +27,7 @@ from pcor.search import best_first as best_first_module
 from pcor.search.best_first import BestFirst
 from pcor.search.utility import Scorer
 from pcor.search.validity import Validity
-from pcor.testing import SeededChooser
+from pcor.testing import SeededRandomSource
 from tests.helpers.neighbours import DETECTORS
 from tests.helpers.scripted_draws import FALSE_ALARM, Arriving, Script, ends
 
@@ -70,7 +70,7 @@ def by_hand(validity: Validity, utility: Any) -> dict[int, int]:
 
 
 def scores(ordered: Candidates) -> list[int]:
-    return [run.utility for run in ordered.met() for _ in range(run.count)]
+    return [run.utility for run in ordered.ranked() for _ in range(run.count)]
 
 
 @settings(max_examples=60)
@@ -88,17 +88,17 @@ def test_best_first_meets_every_valid_context_once_by_falling_utility(
     validity = Validity(table, table.record(0), DETECTORS[detector])
     chosen = chosen_utility(utility, table)
     expected = by_hand(validity, chosen)
-    settled = plan(table.schema, 1, detector=DETECTORS[detector], search="direct", utility=chosen)
+    planned = plan(table.schema, 1, detector=DETECTORS[detector], search="direct", utility=chosen)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(best_first_module, "FIRST_STEP", step)
         patch.setattr(best_first_module, "LARGEST_STEP", step)
         patch.setattr(best_first_module, "_SORT_AFTER", sort_after)
-        ordered = best_first(settled, validity)
+        ordered = best_first(planned, validity)
         assert ordered is not None
         before: list[int] = []
         while not ordered.finished:
-            met = dict(zip(ordered.masks(), scores(ordered), strict=True)) if before else {}
-            left = [score for mask, score in expected.items() if mask not in met]
+            ranked = dict(zip(ordered.masks(), scores(ordered), strict=True)) if before else {}
+            left = [score for mask, score in expected.items() if mask not in ranked]
             for least in set(left):  # never fewer than there are, never of less utility
                 bound = sum(run.count for run in ordered.remaining() if run.utility >= least)
                 assert bound >= sum(score >= least for score in left)
@@ -152,9 +152,9 @@ def test_public_facts_alone_decide_whether_the_draw_is_ordered(
     table = table_of([("a", "x", "f", 40.0), ("b", "y", "m", 1.0)])
     if options.get("utility") == "overlap":
         options = options | {"utility": chosen_utility("overlap", table)}
-    settled = plan(table.schema, 1, **({"search": "direct"} | options))
-    validity = Validity(table, table.record(0), settled.detector)
-    assert (best_first(settled, validity) is not None) == expected
+    planned = plan(table.schema, 1, **({"search": "direct"} | options))
+    validity = Validity(table, table.record(0), planned.detector)
+    assert (best_first(planned, validity) is not None) == expected
 
 
 @settings(max_examples=40)
@@ -203,7 +203,7 @@ def larger(sizes: Sequence[int], number: int) -> pcor.Table:
     return pcor.Table(pa.table(columns), pcor.Schema(metric="pay", attributes=domains))
 
 
-class Scripted(SeededChooser):
+class Scripted(SeededRandomSource):
     """Draws with a scripted number."""
 
     def __init__(self, number: Fraction) -> None:
@@ -235,7 +235,7 @@ def test_unvisited_contexts_keep_their_chance_and_most_are_never_visited(
     overlap = pcor.Overlap(pcor.Context(table.schema, first))
     chosen: Any = "population" if utility == "population" else overlap
     detector = pcor.Grubbs(min_population=3)
-    settled = plan(
+    planned = plan(
         table.schema,
         "0.3",
         detector=detector,
@@ -243,21 +243,21 @@ def test_unvisited_contexts_keep_their_chance_and_most_are_never_visited(
         utility=chosen,
         selection="exponential",
     )
-    everything = best_first(settled, Validity(table, table.record(0), detector))
+    everything = best_first(planned, Validity(table, table.record(0), detector))
     assert everything is not None
     while not everything.finished:
         everything.advance()
     masks, utilities = everything.masks(), scores(everything)
     assert len(masks) > 10_000  # of 16,384
 
-    found = ends(utilities, settled.bill.eta, 512)
+    found = ends(utilities, planned.bill.eta, 512)
     total = found[-1][1]
     for place in (0, 1, 2, 100, 1_000, 5_000, len(masks) - 2, len(masks) - 1):
         start = found[place - 1][1] if place else Fraction(0)
         middle = (start + found[place][0]) / 2 / total
         validity = Counting(table, table.record(0), detector)
         number = Fraction(int(middle * 2**600), 2**600)
-        assert draw(settled, validity, Scripted(number)) == masks[place]
+        assert draw(planned, validity, Scripted(number)) == masks[place]
         if place == 0:
             assert validity.judged <= 128 + 256
 
@@ -280,12 +280,12 @@ def test_releases_from_2_to_the_10_contexts_have_the_exact_chances_and_no_others
 ) -> None:
     table = larger((5, 4, 4), 400)
     detector = pcor.Grubbs(min_population=3)
-    settled = plan(table.schema, "0.02", detector=detector, search="direct")
+    planned = plan(table.schema, "0.02", detector=detector, search="direct")
     expected = by_hand(Validity(table, table.record(0), detector), "population")
     assert len(expected) > 500
     place = {mask: i for i, mask in enumerate(expected)}
     chances = selection_chances(
-        list(expected.values()), eta=settled.bill.eta, mechanism=settled.selection
+        list(expected.values()), eta=planned.bill.eta, mechanism=planned.selection
     )
     epsilon = Fraction("0.02") * Fraction(factor)
     draws = [
@@ -298,7 +298,7 @@ def test_releases_from_2_to_the_10_contexts_have_the_exact_chances_and_no_others
 def test_the_ordered_draw_and_the_draw_from_a_list_are_alike(factor: str, accepted: bool) -> None:
     utilities, eta, draws = [300, 200, 200, 100, 0], Fraction(1, 100), 12_000
     items = [(utility, True) for utility in utilities]
-    chooser = SystemChooser()
+    chooser = SystemRandomSource()
     theirs = [chooser.select(utilities, eta=eta, mechanism="exponential") for _ in range(draws)]
     ours = [
         chooser.select_first(
@@ -319,9 +319,9 @@ def test_no_valid_context_is_an_answer_of_the_ordered_draw_too() -> None:
 def test_scores_of_the_order_are_those_of_the_scorer() -> None:
     table = larger((3, 3, 3), 60)
     detector = pcor.Grubbs(min_population=3)
-    settled = plan(table.schema, 1, detector=detector, search="direct")
-    ordered = best_first(settled, Validity(table, table.record(0), detector))
+    planned = plan(table.schema, 1, detector=detector, search="direct")
+    ordered = best_first(planned, Validity(table, table.record(0), detector))
     assert ordered is not None
     while not ordered.finished:
         ordered.advance()
-    assert Scorer(settled.utility, table)(ordered.masks()) == scores(ordered)
+    assert Scorer(planned.utility, table)(ordered.masks()) == scores(ordered)

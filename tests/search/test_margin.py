@@ -22,7 +22,7 @@ import pcor
 from pcor.audit import exact_log_chances, largest_log_ratio
 from pcor.errors import ParameterError
 from pcor.mechanism.ordered_selection import draw_first
-from pcor.mechanism.selection import SystemChooser
+from pcor.mechanism.selection import SystemRandomSource
 from pcor.releasing.plan import Plan
 from pcor.releasing.run import best_first
 from pcor.releasing.settings import plan
@@ -183,10 +183,10 @@ def test_the_score_is_positive_exactly_where_the_context_is_valid(
 
 def order_of(rows: list[Row], detector: pcor.CountDetector) -> tuple[MarginOrder, Plan, pcor.Table]:
     table = small(rows, detector).table
-    settled = plan(table.schema, 1, detector=detector, guarantee="dp", steepness=4)
-    order = best_first(settled, Validity(table, table.record(0), detector))
+    planned = plan(table.schema, 1, detector=detector, guarantee="dp", steepness=4)
+    order = best_first(planned, Validity(table, table.record(0), detector))
     assert isinstance(order, MarginOrder)
-    return order, settled, table
+    return order, planned, table
 
 
 def scores_by_hand(
@@ -215,14 +215,14 @@ def test_every_context_is_met_once_by_falling_score(
         order, _, table = order_of(rows, DETECTORS[name])
         expected = scores_by_hand(table, DETECTORS[name], 4)
         while not order.finished:
-            met = set(order.masks()) if order.met() else set()
+            ranked = set(order.masks()) if order.ranked() else set()
             # At every moment the bounds cover what is not met: as many, and no better.
             bounds = order.remaining()
             for least in sorted(expected.values()):
-                left = sum(score >= least for mask, score in expected.items() if mask not in met)
+                left = sum(score >= least for mask, score in expected.items() if mask not in ranked)
                 assert left <= sum(run.count for run in bounds if run.utility >= least)
             order.advance()
-        scores = [run.utility for run in order.met() for _ in range(run.count)]
+        scores = [run.utility for run in order.ranked() for _ in range(run.count)]
         assert dict(zip(order.masks(), scores, strict=True)) == expected
         assert scores == sorted(scores, reverse=True)
 
@@ -235,7 +235,7 @@ def test_releases_have_the_exact_chances_and_no_others(
     """Chi-square of 4,000 draws, false alarms one in 1e9; twice the exponent must be rejected."""
     monkeypatch.setattr(margin, "LARGEST_LIST", 24 if listed else -1)
     detector = DETECTORS["tail"]
-    _, settled, table = order_of(ON_THE_EDGE, detector)
+    _, planned, table = order_of(ON_THE_EDGE, detector)
     chances = {
         context: math.exp(log)
         for context, log in exact_log_chances(
@@ -243,13 +243,13 @@ def test_releases_have_the_exact_chances_and_no_others(
         ).items()
         if context is not None
     }
-    contexts, uniform = list(chances), SystemChooser().uniform
+    contexts, uniform = list(chances), SystemRandomSource().uniform
     counts = dict.fromkeys(contexts, 0)
     validity = Validity(table, table.record(0), detector)
     for _ in range(4_000):
-        order = best_first(settled, validity)
+        order = best_first(planned, validity)
         assert order is not None
-        place = draw_first(order, factor * settled.bill.eta, uniform, settled.selection)
+        place = draw_first(order, factor * planned.bill.eta, uniform, planned.selection)
         assert place is not None
         counts[pcor.Context.from_mask(table.schema, order.mask(place))] += 1
     expected = [4_000 * chances[context] for context in contexts]

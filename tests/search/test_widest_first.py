@@ -20,20 +20,20 @@ from hypothesis import strategies as st
 
 import pcor
 from pcor.errors import NoValidContext, ParameterError, SchemaError, StartError
-from pcor.public.accounting import bill
+from pcor.public.accounting import release_cost
 from pcor.public.context import Space, unpack
 from pcor.search import Explorer, WidestFirst, widest_first
-from pcor.search.base import Rows
+from pcor.search.base import ContextBits
 from pcor.search.guess import Guess
 from pcor.search.validity import Validity
 from pcor.search.widest_first import usual_tries
 from tests.helpers.neighbours import DETECTORS, SCHEMA, Row, f_neighbours, worst_ratio
 from tests.helpers.small_tables import NEARLY_EQUAL, ROUNDING, halve_the_noise, lowest, tables
 
-Rule = Callable[[Rows], Rows]
+Rule = Callable[[ContextBits], ContextBits]
 
 
-class Known:
+class KnownVerdicts:
     """Stands in for ``Validity``: verdicts by a rule on the free values, counted."""
 
     def __init__(self, schema: pcor.Schema, rule: Rule) -> None:
@@ -42,12 +42,12 @@ class Known:
         self.rule = rule
         self.asked = 0
 
-    def __call__(self, masks: Sequence[int]) -> Rows:
+    def __call__(self, masks: Sequence[int]) -> ContextBits:
         self.asked += len(masks)
         rows = unpack(masks, self.record.space.schema.width)
         return self.rule(rows[:, list(self.record.space.free)])
 
-    def of_words(self, words: Any) -> Rows:
+    def of_words(self, words: Any) -> ContextBits:
         return self([int.from_bytes(word.tobytes(), "little") for word in words.astype("<u8")])
 
 
@@ -65,7 +65,7 @@ def domain(*sizes: int, **declared: Any) -> pcor.Schema:
     return pcor.Schema(metric="m", attributes=attributes)
 
 
-def found(search: pcor.Search, known: Known) -> tuple[list[int], Rows]:
+def found(search: pcor.Search, known: KnownVerdicts) -> tuple[list[int], ContextBits]:
     """Return the candidates, as masks and as rows of free values."""
     explorer = Listing(known, None, None, 0)  # type: ignore[arg-type]
     masks = search.explore(explorer)
@@ -75,7 +75,7 @@ def found(search: pcor.Search, known: Known) -> tuple[list[int], Rows]:
 def without(*positions: int) -> Rule:
     """Valid are the contexts that have none of these free values."""
 
-    def rule(rows: Rows) -> Rows:
+    def rule(rows: ContextBits) -> ContextBits:
         return np.logical_not(rows[:, list(positions)].any(axis=1))
 
     return rule
@@ -86,7 +86,9 @@ def without(*positions: int) -> Rule:
 
 @pytest.mark.parametrize("values", [25, 60, 200, 1000])
 def test_it_finds_wide_contexts_among_any_number_of_values(values: int) -> None:
-    known = Known(domain(*[values // 5] * 5), without(0, 1, 2, 30 % (values - 5), values - 7))
+    known = KnownVerdicts(
+        domain(*[values // 5] * 5), without(0, 1, 2, 30 % (values - 5), values - 7)
+    )
     search = WidestFirst(samples=50, tries=5000)
     masks, rows = found(search, known)
     assert known.rule(rows).all()
@@ -97,7 +99,7 @@ def test_it_finds_wide_contexts_among_any_number_of_values(values: int) -> None:
 def test_no_more_contexts_are_verified_than_tries_and_the_start() -> None:
     schema = domain(10, 10, 10, 10)
     for tries in (1, 2, 3, 7, 50, 999, 20_000):
-        known = Known(schema, without(3, 17))
+        known = KnownVerdicts(schema, without(3, 17))
         search = WidestFirst(tries=tries)
         found(
             replace(search, start=pcor.Context.from_mask(schema, known.record.space.fixed)), known
@@ -106,19 +108,19 @@ def test_no_more_contexts_are_verified_than_tries_and_the_start() -> None:
 
 
 def test_parts_of_coe_that_no_single_step_connects_are_all_found() -> None:
-    def rule(rows: Rows) -> Rows:
+    def rule(rows: ContextBits) -> ContextBits:
         one = rows[:, 0] & rows[:, 1] & ~rows[:, 20] & ~rows[:, 21]
         other = ~rows[:, 0] & ~rows[:, 1] & rows[:, 20] & rows[:, 21]
         return one | other
 
-    _, rows = found(WidestFirst(tries=50_000), Known(domain(10, 10, 10), rule))
+    _, rows = found(WidestFirst(tries=50_000), KnownVerdicts(domain(10, 10, 10), rule))
     assert set(rows[:, 0]) == {True, False}
 
 
 def test_the_full_context_is_the_only_candidate_where_it_is_valid() -> None:
     for sizes in ((3, 2), (20, 20)):
         schema = domain(*sizes)
-        known = Known(schema, lambda rows: np.ones(len(rows), dtype=bool))
+        known = KnownVerdicts(schema, lambda rows: np.ones(len(rows), dtype=bool))
         full = pcor.Context.full(schema).mask
         assert found(WidestFirst(), known)[0] == [full]
         start = pcor.Context.from_mask(schema, known.record.space.fixed)
@@ -136,7 +138,7 @@ def test_a_space_of_no_more_contexts_than_tries_is_looked_at_whole() -> None:
 def test_a_needle_given_as_the_start_is_the_candidate() -> None:
     schema = domain(20, 20)
     needle = np.arange(38) % 3 == 0
-    known = Known(schema, lambda rows: (rows == needle).all(axis=1))
+    known = KnownVerdicts(schema, lambda rows: (rows == needle).all(axis=1))
     with pytest.raises(NoValidContext, match="no context was found"):
         found(WidestFirst(tries=3000), known)
     start = pcor.Context.from_mask(
@@ -148,7 +150,7 @@ def test_a_needle_given_as_the_start_is_the_candidate() -> None:
 
 def test_a_start_is_kept_however_few_candidates_are() -> None:
     schema = domain(20, 20)
-    known = Known(schema, without(5))
+    known = KnownVerdicts(schema, without(5))
     start = pcor.Context.from_mask(schema, known.record.space.fixed)
     assert found(WidestFirst(samples=1, tries=3000, start=start), known)[0] == [start.mask]
 
@@ -157,19 +159,19 @@ def test_a_start_that_is_not_valid_is_refused() -> None:
     for sizes in ((3, 2), (20, 20)):
         schema = domain(*sizes)
         with pytest.raises(StartError, match="not an outlier in the start context"):
-            found(WidestFirst(start=pcor.Context.full(schema)), Known(schema, without(0)))
+            found(WidestFirst(start=pcor.Context.full(schema)), KnownVerdicts(schema, without(0)))
 
 
 @pytest.mark.parametrize("sizes", [(1,), (1, 1), (2,), (1, 40), (40,)])
 def test_any_domain_will_do(sizes: tuple[int, ...]) -> None:
     free = sum(sizes) - len(sizes)
-    known = Known(domain(*sizes), without(*range(free)))  # the record's own values alone
+    known = KnownVerdicts(domain(*sizes), without(*range(free)))  # the record's own values alone
     assert found(WidestFirst(tries=500), known)[0] == [known.record.space.fixed]
 
 
 def test_the_same_seed_gives_the_same_candidates_and_another_one_others() -> None:
     def run(seed: int) -> list[int]:
-        rule = Known(domain(12, 12, 12), without(2, 15, 30))
+        rule = KnownVerdicts(domain(12, 12, 12), without(2, 15, 30))
         return found(WidestFirst(tries=4000, seed=seed), rule)[0]
 
     assert run(0) == run(0)
@@ -265,7 +267,7 @@ def test_half_the_noise_is_found(search: pcor.Search, monkeypatch: pytest.Monkey
     here, others = f_neighbours(HIDDEN, detector)
     options: dict[str, Any] = {"epsilon": 1, "detector": detector, "search": search}
     assert worst_ratio(here, others, **options) <= 1 + ROUNDING
-    monkeypatch.setattr("pcor.releasing.terms.bill", halve_the_noise(bill))
+    monkeypatch.setattr("pcor.releasing.terms.release_cost", halve_the_noise(release_cost))
     assert worst_ratio(here, others, **options) > 1.3
 
 
@@ -290,9 +292,9 @@ def test_candidates_kept_by_population_are_found() -> None:
 # -- shares ----------------------------------------------------------------------------------------
 
 
-def either(rows: Rows) -> Rows:
+def either(rows: ContextBits) -> ContextBits:
     """Valid are contexts without the first free value, or without the second."""
-    valid: Rows = ~(rows[:, 0] & rows[:, 1])
+    valid: ContextBits = ~(rows[:, 0] & rows[:, 1])
     return valid
 
 
@@ -301,7 +303,7 @@ def test_declared_shares_say_which_of_two_values_is_the_wider(heavy: int) -> Non
     shares = [1.0] * 20
     shares[1 + heavy] = 5.0  # the record's own value comes first
     schema = domain(20, 20, a0={"shares": shares})  # a1 has none: guessed
-    _, rows = found(WidestFirst(samples=1, tries=20_000), Known(schema, either))
+    _, rows = found(WidestFirst(samples=1, tries=20_000), KnownVerdicts(schema, either))
     assert rows[0, heavy]
     assert not rows[0, 1 - heavy]
 

@@ -17,9 +17,9 @@ from pyarrow import parquet
 from sqlalchemy import inspect
 
 import pcor
-from pcor.service import Settings
+from pcor.service import ServiceSettings
 from pcor.service.core.keys import digest, find_key
-from pcor.service.core.limits import Rates
+from pcor.service.core.limits import TokenBuckets
 from pcor.service.core.problems import Problem
 from pcor.service.core.service import GUESSES, Service
 from pcor.service.core.sources import find_source
@@ -124,8 +124,8 @@ def test_values_that_look_like_html_stay_data_in_json_and_in_the_certificate(
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert "x-evil" not in answer.headers
-    settled = pcor.plan(schema, "0.1", detector="grubbs:min_population=5")
-    page = pcor.Release.from_dict(done["release"], settled).to_html()
+    plan = pcor.plan(schema, "0.1", detector="grubbs:min_population=5")
+    page = pcor.Release.from_dict(done["release"], plan).to_html()
     assert "<script>alert" not in page
     assert "<img" not in page
 
@@ -277,7 +277,7 @@ def test_an_internal_error_carries_a_number_and_nothing_else(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("salary 400.5 of row 17")
 
-    monkeypatch.setattr("pcor.service.core.questions.settle", fail)
+    monkeypatch.setattr("pcor.service.core.questions.plan_question", fail)
     with caplog.at_level(logging.DEBUG):
         answer = place.send(ANALYST, "POST", "/v1/plans", json=question())
     assert answer.status_code == 500
@@ -310,7 +310,7 @@ def test_every_answer_carries_the_safe_headers(place: World) -> None:
 
 
 def test_the_settings_do_not_show_the_database_password(tmp_path: Path) -> None:
-    settings = Settings("postgresql://u:hunter2@h/n", tmp_path)
+    settings = ServiceSettings("postgresql://u:hunter2@h/n", tmp_path)
     assert "hunter2" not in repr(settings)
 
 
@@ -319,7 +319,7 @@ def test_the_settings_do_not_show_the_database_password(tmp_path: Path) -> None:
 
 def test_a_key_that_asks_too_often_is_told_to_wait(tmp_path: Path) -> None:
     with world(str(tmp_path / "books.db"), tmp_path) as place:
-        place.service.rates = Rates(1.0, 3, clock=lambda: 0.0)
+        place.service.rates = TokenBuckets(1.0, 3, clock=lambda: 0.0)
         statuses = [place.send(ANALYST, "GET", "/v1/me").status_code for _ in range(5)]
         assert statuses == [200, 200, 200, 429, 429]
         refused = place.send(ANALYST, "GET", "/v1/me")
@@ -329,7 +329,7 @@ def test_a_key_that_asks_too_often_is_told_to_wait(tmp_path: Path) -> None:
 
 def test_who_guesses_keys_is_slowed_down(tmp_path: Path) -> None:
     with world(str(tmp_path / "books.db"), tmp_path) as place:
-        place.service.guesses = Rates(*GUESSES, clock=lambda: 0.0)
+        place.service.guesses = TokenBuckets(*GUESSES, clock=lambda: 0.0)
         statuses = {
             place.api.get("/v1/me", headers={"Authorization": "Bearer pcor_a_b"}).status_code
             for _ in range(40)
@@ -353,7 +353,7 @@ def test_a_key_is_not_looked_up_for_who_has_guessed_too_often(
     monkeypatch.setattr("pcor.service.api.roles.find_key", counted)
     monkeypatch.setattr("pcor.service.page.sessions.find_key", counted)
     with world(str(tmp_path / "books.db"), tmp_path) as place:
-        place.service.guesses = Rates(*GUESSES, clock=lambda: 0.0)
+        place.service.guesses = TokenBuckets(*GUESSES, clock=lambda: 0.0)
         assert [wrong(place, n).status_code for n in range(30)] == [401] * 20 + [429] * 10
         assert place.api.post("/sign-in", data={"key": "pcor_a_b"}).status_code == 429
         place.api.cookies.set(COOKIE, "x")
@@ -363,14 +363,14 @@ def test_a_key_is_not_looked_up_for_who_has_guessed_too_often(
 
 def test_who_guesses_locks_out_nobody_who_works_at_the_same_address(tmp_path: Path) -> None:
     with world(str(tmp_path / "books.db"), tmp_path) as place:
-        place.service.guesses = Rates(*GUESSES, clock=lambda: 0.0)
+        place.service.guesses = TokenBuckets(*GUESSES, clock=lambda: 0.0)
         assert place.send(ANALYST, "GET", "/v1/me").status_code == 200
         while wrong(place, 1).status_code != 429:
             pass
         assert place.send(ANALYST, "GET", "/v1/me").status_code == 200
         assert place.send(OTHER, "GET", "/v1/me").status_code == 429  # it may be a guess
         # A key that was taken back is a guess like any other.
-        place.service.guesses = Rates(*GUESSES, clock=lambda: 0.0)
+        place.service.guesses = TokenBuckets(*GUESSES, clock=lambda: 0.0)
         name = place.keys[ANALYST].split("_")[1]
         assert place.send("owner", "DELETE", f"/v1/keys/{name}").status_code == 200
         assert place.send(ANALYST, "GET", "/v1/me").status_code == 401
@@ -379,7 +379,7 @@ def test_who_guesses_locks_out_nobody_who_works_at_the_same_address(tmp_path: Pa
 
 def test_who_guesses_locks_out_no_session_that_was_just_opened(tmp_path: Path) -> None:
     with world(str(tmp_path / "books.db"), tmp_path) as place:
-        place.service.guesses = Rates(*GUESSES, clock=lambda: 0.0)
+        place.service.guesses = TokenBuckets(*GUESSES, clock=lambda: 0.0)
         signed_in = Person(place, ANALYST)
         while wrong(place, 1).status_code != 429:
             pass
@@ -388,7 +388,7 @@ def test_who_guesses_locks_out_no_session_that_was_just_opened(tmp_path: Path) -
 
 def test_a_good_key_signs_in_so_often_and_no_oftener(tmp_path: Path) -> None:
     with world(str(tmp_path / "books.db"), tmp_path) as place:
-        place.service.sign_ins = Rates(0.2, 10, clock=lambda: 0.0)
+        place.service.sign_ins = TokenBuckets(0.2, 10, clock=lambda: 0.0)
         answers = [
             place.api.post("/sign-in", data={"key": place.keys[ANALYST]}, follow_redirects=False)
             for _ in range(15)
@@ -409,7 +409,7 @@ def test_who_sent_a_request_is_believed_of_named_proxies_alone(
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")  # uvicorn would go by it
     settings = settings_for(str(tmp_path / "books.db"), tmp_path, proxies=proxies)
     service = Service(settings, create=True)
-    service.guesses = Rates(*GUESSES, clock=lambda: 0.0)
+    service.guesses = TokenBuckets(*GUESSES, clock=lambda: 0.0)
     with served(service) as at, httpx.Client(base_url=at.url) as client:
         found = {
             client.get("/v1/me", headers={"X-Forwarded-For": f"203.0.113.{n}"}).status_code
@@ -421,7 +421,7 @@ def test_who_sent_a_request_is_believed_of_named_proxies_alone(
 @pytest.mark.parametrize("proxy", ["*", "proxy.example", "10.0.0.1/8", ""])
 def test_a_proxy_is_named_by_its_address(proxy: str, tmp_path: Path) -> None:
     with pytest.raises(pcor.PcorError, match="address or network"):
-        Settings("books.db", tmp_path, proxies=(proxy,))
+        ServiceSettings("books.db", tmp_path, proxies=(proxy,))
 
 
 def test_addresses_that_one_sender_has_are_counted_as_one() -> None:
@@ -434,7 +434,7 @@ def test_addresses_that_one_sender_has_are_counted_as_one() -> None:
 
 def test_a_bucket_fills_again() -> None:
     now = 0.0
-    rates = Rates(2.0, 1, clock=lambda: now)
+    rates = TokenBuckets(2.0, 1, clock=lambda: now)
     rates.take("a")
     with pytest.raises(Problem):
         rates.take("a")

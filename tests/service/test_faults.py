@@ -276,7 +276,7 @@ def test_a_source_that_fails_is_no_answer_and_is_tried_again_later_each_time(
             until(lambda: not drawer._taken)
             assert place.send(ANALYST, "GET", f"/v1/releases/{name}").json()["state"] == "running"
             assert drawer.sweep() == 0  # not at once
-            wait, end = drawer._put_off._waits[name]
+            wait, end = drawer._backoff._waits[name]
             waits.append(wait)
             ahead = end - place.service.now()
             assert drawer.sweep() == 1
@@ -308,11 +308,11 @@ def test_a_question_whose_recovery_fails_is_taken_up_again(
         monkeypatch.setattr(drawing.Drawer, "_draw", once_lost)
         name = place.ask().json()["id"]
         until(lambda: not drawer._taken)
-        drawer._put_off.forget(name)  # as after its wait
+        drawer._backoff.forget(name)  # as after its wait
         with monkeypatch.context() as patched:
             patched.setattr(drawing, "note", full)
             assert drawer.sweep() == 0
-        drawer._put_off.forget(name)
+        drawer._backoff.forget(name)
         assert drawer.sweep() == 1
         assert place.wait(name)["release"] is not None
 

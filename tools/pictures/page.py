@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, FloatRect, sync_playwright
 from pcor.demo import PLANTED
 from pcor.service import create_app
 from pcor.service.core.service import Service
-from pcor.service.core.settings import Settings
+from pcor.service.core.settings import ServiceSettings
 from pcor.service.run import DEMO, prepare_demo
 from tools.pictures.palette import PALETTES
 
@@ -58,7 +58,7 @@ def _service() -> Iterator[tuple[str, str]]:
     with tempfile.TemporaryDirectory(prefix="pcor-page-") as name:
         folder = Path(name)
         (folder / "tables").mkdir()
-        settings = Settings(str(folder / "books.db"), folder / "tables", delay=0.1, tick=0.1)
+        settings = ServiceSettings(str(folder / "books.db"), folder / "tables", delay=0.1, tick=0.1)
         key = prepare_demo(settings).analyst
         app = create_app(Service(settings))
         server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))

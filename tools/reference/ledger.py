@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pcor import Ledger, Schema, plan
-from pcor.errors import NOTHING, BudgetExceeded, NoValidContext
+from pcor.errors import NO_CONTEXT, BudgetExceeded, NoValidContext
 from pcor.ledger import tables
 from pcor.ledger.entries import KINDS, START, Entry
 from pcor.releasing.amounts import LARGEST_DENOMINATOR, PLACES
@@ -125,7 +125,7 @@ def _examples() -> dict[str, Entry]:
             ledger.set_budget("claims", "1")
             ledger.allot("claims", "ada", "0.5")
             claim = ledger.charge(_request("0.2"))
-            ledger.store(claim, NoValidContext(NOTHING))
+            ledger.store(claim, NoValidContext(NO_CONTEXT))
             with suppress(BudgetExceeded):
                 ledger.charge(_request("0.4"))
             ledger.close_allotment("claims", "ada")

@@ -38,16 +38,20 @@ def visit(
     Returns:
         How many were visited, and the new size of the heap.
     """
+    # The last entry collects what belongs to the record's own values, which are never removed.
     losses = np.empty(free + 1, np.int64)
     visited = 0
+    # Invariant: every context not visited has exactly one ancestor in the heap, and weighs no more.
     while visited < len(found) and size > 0:
         weight, index, first = heap[0, 0], heap[0, 1], heap[0, 2]
         size = _pop(heap, size)
         found[visited, 0], found[visited, 1] = weight, index
         visited += 1
+        # A leaf of the subset tree: no higher value is left to be removed.
         if first == free:
             continue
         _loss_of_each(required, places, weights, index, losses)
+        # The caller has left room for ``free`` entries for each visit, so a push needs no check.
         for place in range(first, free):
             size = _push(heap, size, weight - losses[place], index & ~(1 << place), place + 1)
     return visited, size
@@ -60,6 +64,7 @@ def _loss_of_each(
     """Fill in what removing each value would take away."""
     losses[:] = 0
     for cell in range(len(required)):
+        # Only covered cells lose: removing a value uncovers those that need it.
         if required[cell] & ~index == 0:
             for column in range(places.shape[1]):
                 losses[places[cell, column]] += weights[cell]
@@ -71,6 +76,7 @@ def _push(heap: Array, size: int, weight: int, index: int, first: int) -> int:
     place = size
     while place > 0:
         parent = (place - 1) // 2
+        # Parents move down and the entry is written once, which halves the copies of swapping.
         if heap[parent, 0] >= weight:
             break
         heap[place] = heap[parent]
@@ -83,6 +89,7 @@ def _push(heap: Array, size: int, weight: int, index: int, first: int) -> int:
 def _pop(heap: Array, size: int) -> int:
     """Remove the top entry."""
     size -= 1
+    # The last entry fills the gap at the top and sinks to its place.
     weight = heap[size, 0]
     place = 0
     while 2 * place + 1 < size:

@@ -23,6 +23,7 @@ def cube_sizes(opens: Array) -> Array:
         size = 1
         left = opens[cube]
         while left:
+            # Clears the lowest set bit: one round for each open bit, not for each bit of the word.
             left &= left - np.uint64(1)
             size *= 2
         sizes[cube] = size
@@ -35,9 +36,11 @@ def cube_members(bases: Array, opens: Array, out: Array) -> None:
     place = 0
     for cube in range(len(bases)):
         part = np.uint64(0)
+        # At least once: a cube without open bits is one context.
         while True:
             out[place] = bases[cube] | part
             place += 1
             part = (part - opens[cube]) & opens[cube]  # the next subset of the open bits
+            # After the full set comes the empty one again: all were listed.
             if part == 0:
                 break

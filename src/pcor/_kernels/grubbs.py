@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pcor._kernels import kernel
-from pcor._kernels.covering import covers
+from pcor._kernels.coverage import covers
 
 Array = Any
 
@@ -58,10 +58,13 @@ def grubbs_verdicts(
     """
     tail, v, smallest = rule
     for row in range(len(masks)):
+        # With fewer than three rows the test has no degrees of freedom.
         if moments[0, row] < max(smallest, 3):
             out[row] = NO
             continue
         out[row] = UNSURE
+        # The quick way needs the moments above V; the slow one removes row by row, and is tried
+        # wherever the quick way cannot tell.
         if len(moments) > 3:
             out[row] = _at_once(
                 masks[row], required, values, counts, critical, tail, v, moments[:, row]
@@ -100,6 +103,8 @@ def _at_once(
     upper = tail == 1 or (tail == 0 and v >= mean)
     side = 1.0 if upper else -1.0
     gone, gone_total, gone_square = moments[3], moments[4], moments[5]
+    # For the lower side the rows "above" V are those below it: all, less those above, less its
+    # equals.
     if not upper:
         same = moments[6]
         gone = n - gone - same
@@ -108,15 +113,20 @@ def _at_once(
     left = int(n - gone)
     if left < 3:
         return UNSURE if tail == 0 else NO  # nothing is tested among fewer than three
+    # Mean and deviation once everything farther out than V is removed.
     mean_left = (total - gone_total) / left
     spread = square - total * mean
     spread_left = (square - gone_square) - (total - gone_total) * mean_left
+    # The subtraction may have cancelled every digit: the spread is rounding noise.
     if spread_left <= off * square:
         return UNSURE
     slack = off * (np.sqrt(square / n) + np.sqrt(square / left))
     needed = critical[int(n)] * np.sqrt(spread / (n - 1))
     needed_left = critical[left] * np.sqrt(spread_left / (left - 1))
+    # By which factor the deviation may be off: an error of the squares, relative to the spread.
     roughly = 1 + off * square / spread_left
+    # The other extreme must be too near to be removed while V is there. It is never farther from
+    # the mean than now, and a removal never needs less than ``least``.
     if tail == 0:
         least = critical[left] * np.sqrt(spread_left / (n - 1))
         pair, step = (0, 1) if upper else (len(values) - 1, -1)
@@ -126,6 +136,7 @@ def _at_once(
             return UNSURE
     if side * (v - mean) - slack > needed * roughly:
         return YES
+    # Not even with everybody beyond it gone is V far enough out.
     if side * (v - mean_left) + slack < needed_left / roughly:
         return NO
     verdict: int = _in_leaps(mask, required, values, counts, critical, side, v, moments)
@@ -145,6 +156,7 @@ def _in_leaps(
 ) -> int:
     """Remove everything that is far enough out, test again, until V is or nothing is."""
     n, total, square = moments[0], moments[1], moments[2]
+    # Errors are measured against the sums before any removal: updates never make them smaller.
     scale, off = square, _slack(n)
     pair, step = (len(values) - 1, -1) if side > 0 else (0, 1)
     while True:
@@ -157,6 +169,8 @@ def _in_leaps(
         needed = critical[int(n)] * np.sqrt(spread / (n - 1))
         if side * (v - mean) - slack > needed * roughly:
             return YES
+        # As in ``_at_once``: whatever is far enough out now will be removed when its turn comes, so
+        # all of it can go at once.
         before = n
         while (
             not covers(mask, required, pair)
@@ -194,6 +208,7 @@ def _step_by_step(
     below, above = 0, 0  # copies left of the pairs at low and high
     reached = False  # whether one that equals V here was removed
     while n >= 3:
+        # Skip to the next covered pair; its copies are removed one at a time.
         while below == 0:
             low += 1
             below = counts[low] if covers(mask, required, low) else 0
@@ -215,6 +230,8 @@ def _step_by_step(
         needed = critical[n] * np.sqrt(spread / (n - 1))
         if abs(distance - needed) <= off * (size + needed * scale / spread):
             return UNSURE
+        # Rows that equal V here may differ from it before the centre was subtracted: if one of them
+        # was removed, the twin decides.
         if distance < needed:
             return UNSURE if reached else NO
         removed = values[high] if upper else values[low]

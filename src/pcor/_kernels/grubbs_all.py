@@ -52,6 +52,7 @@ def grubbs_in_contexts(
     found, used = np.empty(1024, np.int32), 0
     unsure = np.zeros(len(populations), np.bool_)
     for number in range(len(populations)):
+        # ``begin`` has made the first context.
         if number:
             step(codes, tops, digits, kept, sizes)
         own = kept[0, : sizes[0]]
@@ -60,7 +61,9 @@ def grubbs_in_contexts(
             below, above, sure = _remove(own, values, critical, tail, centre)
             unsure[number] = not sure
             if sure:
+                # Room for the worst case, so that the loops below need no check.
                 found = with_room(found, used, len(own))
+                # The low outliers, then the high ones: places rise within a context.
                 for row in own[:below]:
                     found[used] = row
                     used += 1
@@ -81,6 +84,7 @@ def _remove(
         The first place that is no outlier at the low end, the first that is one at the high end,
         and whether rounding cannot have mattered.
     """
+    # Less the centre, squares stay near the spread and lose few digits to cancellation.
     total = square = 0.0
     for row in own:
         value = values[row] - centre
@@ -94,6 +98,7 @@ def _remove(
         size = np.sqrt(scale / n)
         lowest, highest = values[own[low]] - centre, values[own[high]] - centre
         up, down = highest - mean, mean - lowest
+        # The spread is no larger than what rounding may have left of it.
         if spread <= off * scale:
             return 0, 0, False
         upper = tail == 1 or (tail == 0 and up > down)
@@ -103,6 +108,8 @@ def _remove(
             return 0, 0, False
         if distance < needed:
             break
+        # Which end goes first is too close to call. It only matters once something is removed, so
+        # this comes after the test.
         if tail == 0 and abs(up - down) <= off * size:
             return 0, 0, False
         removed = highest if upper else lowest

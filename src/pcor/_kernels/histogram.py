@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pcor._kernels import kernel
-from pcor._kernels.covering import covers
+from pcor._kernels.coverage import covers
 
 Array = Any
 
@@ -53,13 +53,16 @@ def histogram_verdicts(
             continue
         low = values[_first_covered(masks[row], required, 0, 1)]
         high = values[_first_covered(masks[row], required, len(values) - 1, -1)]
+        # One value alone makes no histogram; without the maximum, the authors' half-open last bin.
         if low == high or (v == high and not include_maximum):
             continue
         bins = _root(n)
+        # The bin is computed, not its edges: rounding is then the same for V and for everybody.
         own = _bin(v, low, high, bins)
         inside = 0
         for step in (-1, 1):
             pair = at if step == 1 else at - 1
+            # The formula never falls as values rise, so the bin is a run of pairs around V.
             while 0 <= pair < len(values) and inside <= most[row]:
                 if covers(masks[row], required, pair):
                     if _bin(values[pair], low, high, bins) != own:
@@ -81,12 +84,14 @@ def _first_covered(mask: Array, required: Array, start: int, step: int) -> int:
 @kernel
 def _bin(value: float, low: float, high: float, bins: int) -> int:
     """Return the bin of a value; the formula of ``detectors.histogram.bin_numbers``."""
+    # The maximum alone would fall into a bin of its own; it belongs to the last one.
     return min(int(np.floor((value - low) * bins / (high - low))), bins - 1)
 
 
 @kernel
 def _root(n: int) -> int:
     """Return the whole square root: float's, put right where it rounded over a square."""
+    # A table has fewer than 2^31 rows, so these squares cannot overflow.
     root = int(np.sqrt(n))
     while root * root > n:
         root -= 1

@@ -50,12 +50,17 @@ def histogram_in_contexts(
         own = kept[0, : sizes[0]]
         n = len(own)
         populations[number] = n
+        # With all values equal there is no bin width.
         if n >= max(smallest, 1) and values[own[0]] != values[own[-1]]:
+            # Room for the worst case, so that the loop below needs no check.
             found = with_room(found, used, n)
             last = n
+            # Rows with the maximum count for their bin but are not listed.
             while not include_maximum and values[own[last - 1]] == values[own[-1]]:
                 last -= 1
             place = 0
+            # From bin to bin: bisection skips the rows of a full one, and bins without rows never
+            # come up.
             while place < n:
                 end = _end_of_bin(own, values, place)
                 if end - place <= most[n]:
@@ -72,6 +77,7 @@ def _end_of_bin(own: Array, values: Array, place: int) -> int:
     """Return the first place after this one that lies in another bin."""
     low, high, bins = values[own[0]], values[own[-1]], _root(len(own))
     here = _bin(values[own[place]], low, high, bins)
+    # Invariant: ``inside`` lies in the bin, ``outside`` does not (or is beyond the end).
     inside, outside = place, len(own)
     while outside - inside > 1:
         middle = (inside + outside) // 2

@@ -19,33 +19,39 @@ Array = Any
 @kernel
 def _sum_over_subsets(totals: Array) -> None:
     """Replace each entry by the sum over all entries whose bits are a subset of its own."""
+    # After the round of a bit each entry holds the sum over the subsets that differ from it in this
+    # bit and lower ones.
     step = 1
     while step < len(totals):
         for low in range(0, len(totals), 2 * step):
+            # Both halves are read in order, so the compiler adds several entries with one
+            # instruction.
             for place in range(low, low + step):
                 totals[place + step] += totals[place]
         step *= 2
 
 
 @kernel
-def block_totals(inner_needs: Array, weights: Array, out: Array) -> None:
+def block_totals(inner_required: Array, weights: Array, out: Array) -> None:
     """Fill ``out[:, i]`` with the summed weights of the cells whose required bits i has.
 
     Args:
-        inner_needs: for each cell inside the outer bits, its needed inner bits as a number.
+        inner_required: for each cell inside the outer bits, its needed inner bits as a number.
         weights: several weights for each cell, shape (kinds, cells).
         out: zeros, shape (kinds, 2^L).
     """
     for kind in range(len(weights)):
+        # One kind after the other: a row of 2^14 numbers stays in the cache during its transform.
         row = out[kind]
-        for cell in range(len(inner_needs)):
-            row[inner_needs[cell]] += weights[kind, cell]
+        for cell in range(len(inner_required)):
+            row[inner_required[cell]] += weights[kind, cell]
         _sum_over_subsets(row)
 
 
 @kernel
 def all_totals(required: Array, weights: Array, free: int) -> Array:
     """Return the summed weights of the covered cells for each of the 2^free contexts."""
+    # No overflow: the sum of all weights is bounded where a utility's weights are checked.
     totals = np.zeros(1 << free, np.int64)
     for cell in range(len(required)):
         totals[required[cell]] += weights[cell]
@@ -59,6 +65,7 @@ def heaviest_first(totals: Array, visited: Array) -> Array:
 
     It takes memory for each total up to the largest.
     """
+    # First counts of each total, then turned in place into where its indices start.
     starts = np.zeros(totals.max() + 2, np.int64)
     for index in range(len(totals)):
         starts[totals[index]] += not visited[index]
@@ -68,6 +75,7 @@ def heaviest_first(totals: Array, visited: Array) -> Array:
         starts[total] = place
         place += count
     order = np.empty(place, np.int64)
+    # Rising indices into each group: equal totals keep their order, which makes the sort stable.
     for index in range(len(totals)):
         if not visited[index]:
             order[starts[totals[index]]] = index

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pcor._kernels import kernel
-from pcor._kernels.covering import covers
+from pcor._kernels.coverage import covers
 
 Array = Any
 
@@ -45,12 +45,14 @@ def lof_verdicts(
         out: one boolean per context.
     """
     k, threshold, smallest = rule
+    # Room for one window, used again for every context.
     window = np.empty(4 * k + 1)
     start = np.empty(4 * k + 1, np.int64)
     kd = np.empty(4 * k + 1)
     for row in range(len(masks)):
         below = _gather_below(masks[row], required, values, counts, at, window)
         above = _gather_above(masks[row], required, values, counts, at, window)
+        # ``smallest`` is at most 2k+1, so a window that was cut off at 2k on a side has enough.
         if below + above < smallest:
             out[row] = False
         else:
@@ -68,6 +70,7 @@ def _gather_below(
     pair = at - 1
     while pair >= 0 and found < wanted:
         if covers(mask, required, pair):
+            # Equal rows are spelled out: each is a neighbour of its own.
             for _ in range(min(counts[pair], wanted - found)):
                 found += 1
                 window[wanted - found] = values[pair]
@@ -103,6 +106,7 @@ def _factor(x: Array, place: int, k: int, start: Array, kd: Array) -> float:
             first += 1
         start[p] = first
         kd[p] = max(x[p] - x[first], x[first + k] - x[p])
+    # From the lowest neighbour to the highest: the order in which the twin adds.
     around = 0.0
     for o in range(start[place], start[place] + k + 1):
         if o != place:
@@ -116,6 +120,7 @@ def _density(x: Array, p: int, k: int, start: Array, kd: Array) -> float:
     """Return the local reachability density of ``x[p]``."""
     reach = 0.0
     for o in range(start[p], start[p] + k + 1):
+        # A row is not its own neighbour, though its window contains it.
         if o != p:
             reach += max(abs(x[p] - x[o]), kd[o])
     density: float = 1.0 / (reach / k + PILE)

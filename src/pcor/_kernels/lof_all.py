@@ -58,7 +58,9 @@ def lof_in_contexts(
     """
     k, threshold, smallest = rule
     digits, kept, sizes = begin(first, codes, tops)
+    # One workspace for all contexts: allocating for each would cost more than judging it.
     work = np.empty((5, len(values) + 2 * (k + PADDING)))
+    # The k-distances of the infinite values beyond the ends: never counted, but they are read.
     work[1] = 0.0
     places = np.empty((2, len(values)), np.int32)
     found, used = np.empty(1024, np.int32), 0
@@ -67,6 +69,7 @@ def lof_in_contexts(
             step(codes, tops, digits, kept, sizes)
         own = kept[0, : sizes[0]]
         populations[number] = len(own)
+        # With no more rows than k, nobody has k neighbours.
         if len(own) > k and len(own) >= smallest:
             found = with_room(found, used, len(own))
             used = _judge(own, values, k, threshold, work, places, found, used)
@@ -97,11 +100,14 @@ def _judge(
     for p in range(n):
         start = starts[p]
         work[1, k + PADDING + p] = max(x[p] - x[start], x[start + k] - x[p])
+        # As a float, relative to the record: the sums below compare it without a conversion.
         work[3, p] = start - p
     _mean_reach(work[0], work[1], work[3], k, mean)
     _block_minima(mean, k + 1, onward, so_far)
     for p in range(n):
+        # The window of k+1 places touches at most two blocks, so two minima give its own.
         least = min(onward[starts[p]], so_far[starts[p] + k])
+        # Hardly anybody passes this bound. Equal rows have one verdict: only the first is computed.
         if mean[p] > threshold * (1 - MARGIN) * least and (p == 0 or x[p] != x[p - 1]):
             around = 0.0
             for o in range(starts[p], starts[p] + k + 1):
@@ -129,10 +135,12 @@ def _gather(own: Array, values: Array, k: int, padded: Array, firsts: Array) -> 
     later, repeated = x[k + 1 : n], 0
     for place in range(len(later)):
         repeated += later[place] == x[place]
+    # Only then is this slower loop needed; the one above, which finds out, has no branches.
     if repeated:
         n = 0
         for place in range(len(own)):
             x[n], firsts[n] = x[place], place
+            # Overwrites in place: n never gets ahead of the place that is read.
             n += not (n > k and x[n - k - 1] == x[n])
     padded[: k + PADDING] = -np.inf
     x[n : n + k + PADDING] = np.inf
@@ -152,6 +160,7 @@ def _find_windows(padded: Array, n: int, k: int, starts: Array, moved: Array) ->
         here, count = padded[begin_at + k + PADDING :], moved[:size]
         count[:] = 0.0
         left, right = padded[begin_at + PADDING :], padded[begin_at + k + PADDING + 1 :]
+        # The order of counting does not matter, so whole fours come first and the rest after them.
         for shift in range(0, k - k % 4, 4):
             _count_four(here, left[shift:], right[shift:], count)
         for shift in range(k - k % 4, k):
@@ -200,9 +209,12 @@ def _mean_reach(padded: Array, distances: Array, lowest: Array, k: int, mean: Ar
         at = begin_at + k + PADDING
         here, first, total = padded[at:], lowest[begin_at:], mean[begin_at:][:size]
         total[:] = 0.0
+        # Fours that end at the record: the first may begin below its window, where ``first`` rules
+        # the places out.
         for shift in range(-k - (-k) % 4, 0, 4):
             other = at + shift
             _add_lower(here, padded[other:], distances[other:], first, float(shift), total)
+        # Fours that begin above the record: places beyond the window are ruled out likewise.
         for shift in range(1, k + 1, 4):
             other = at + shift
             _add_upper(here, padded[other:], distances[other:], first, float(shift - k), total)
@@ -245,6 +257,7 @@ def _add_upper(
 @kernel
 def _reach(apart: float, distance: float, inside: bool) -> float:
     """Return the reachability distance of a neighbour, nothing for anybody else."""
+    # Both branches compile to selections; adding 0.0 changes no sum, so the order is the twin's.
     farther = apart if apart > distance else distance
     return farther if inside else 0.0
 

@@ -35,7 +35,7 @@ ROUNDING = 1e-13
 SLACK = 4e-9
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Room for one window, kept from one to the next.
 
     Attributes:
@@ -76,22 +76,24 @@ class Room(NamedTuple):
 
 
 @kernel
-def new_room(size: int) -> Room:
+def new_room(size: int) -> Workspace:
     """Return room for windows of at most this size."""
+    # One allocation for each type: the arrays lie side by side in memory.
     numbers, first, first1, plain_first = np.empty((4, size), np.int64)
     x, kd, kd1, sums, steps, points, reach, around, own, plain_x, plain_kd = np.empty(
         (11, size + 1)
     )
-    return Room(
+    return Workspace(
         *(x, numbers, first, first1, kd, kd1, sums, steps, points, reach, around, own),
         *(np.empty(size, np.bool_), plain_x, plain_first, plain_kd),
     )
 
 
 @kernel
-def may_change(room: Room, n: int, place: int, rule: tuple[int, float, int]) -> bool:
+def may_change(room: Workspace, n: int, place: int, rule: tuple[int, float, int]) -> bool:
     """Tell whether the threshold lies between bounds of the factor before and after any removal."""
     k, threshold, _ = rule
+    # A cheap bound first: it rules most windows out before the exact bounds are computed.
     total, largest = _neighbours(room, n, place, k)
     if _quick_bound(room, place, k, total, largest) * (1 + SLACK) < threshold:
         return False
@@ -100,20 +102,24 @@ def may_change(room: Room, n: int, place: int, rule: tuple[int, float, int]) -> 
 
 
 @kernel
-def _neighbours(room: Room, n: int, place: int, k: int) -> tuple[float, float]:
+def _neighbours(room: Workspace, n: int, place: int, k: int) -> tuple[float, float]:
     """Find the k and the k+1 nearest of each row that can matter, and their distances.
 
     These are V's k+1 nearest and theirs. Returns the sum and the largest of their ``kd``; ``sums``
     has the sums up to each row.
     """
     x = room.x
+    # V's k+1 nearest reach from ``start`` on; the outermost of them bound how far theirs reach.
     start = _first_nearest(x, n, place, k + 1, 0)
     low = _first_nearest(x, n, start, k + 1, 0)
     high = _first_nearest(x, n, start + k + 1, k + 1, start) + k + 2
     first = 0
     total = largest = 0.0
+    # ``first`` is carried over: windows never move back, so all of them together take one pass.
     for p in range(low, high):
         first = _first_nearest(x, n, p, k, first)
+        # The next nearest is the row just below or just above the window; infinite where it has
+        # none.
         lower = x[p] - x[first - 1] if first > 0 else np.inf
         upper = x[first + k + 1] - x[p] if first + k + 1 < n else np.inf
         kd = max(x[p] - x[first], x[first + k] - x[p])
@@ -141,12 +147,13 @@ def _first_nearest(x: Array, n: int, p: int, k: int, first: int) -> int:
 
 
 @kernel
-def _quick_bound(room: Room, place: int, k: int, total: float, largest: float) -> float:
+def _quick_bound(room: Workspace, place: int, k: int, total: float, largest: float) -> float:
     """Return a bound that the factor stays below: most windows are far from the threshold.
 
     A term of R(p) is at least kd(o), so R(p) is at least the sum of those less the largest: two
     running sums and no loop.
     """
+    # The one term that a removal can take away, and the rounding of two running sums.
     off = largest + ROUNDING * total
     densities = 0.0
     start = room.first1[place]
@@ -155,13 +162,14 @@ def _quick_bound(room: Room, place: int, k: int, total: float, largest: float) -
             first = room.first1[p]
             reach = room.sums[first + k + 2] - room.sums[first] - room.kd[p] - off
             densities += 1.0 / (max(reach, 0.0) / k + PILE)
+    # V's own sum enters as a factor, so its upper bound is needed.
     _, own = _reach_bounds(room, place, k)
     bound: float = densities * (own / k + PILE) / k
     return bound
 
 
 @kernel
-def _bounds(room: Room, place: int, k: int) -> tuple[float, float]:
+def _bounds(room: Workspace, place: int, k: int) -> tuple[float, float]:
     """Return bounds of the factor before and after any removal.
 
     Each difference of two rounded numbers is moved outward by more than its error.
@@ -173,17 +181,20 @@ def _bounds(room: Room, place: int, k: int) -> tuple[float, float]:
         if p == place:
             own_least, own_most = low / k + PILE, high / k + PILE
         else:
+            # A density falls as its sum rises: the bounds change places.
             low, high = 1.0 / (high / k + PILE), 1.0 / (low / k + PILE)
             least += low
             most += high
             least_drop, most_drop = max(least_drop, low), min(most_drop, high)
+    # One of the k+1 is no neighbour: the lower bound leaves out the densest, the upper the
+    # thinnest.
     least = (least * (1 - ROUNDING) - least_drop) * own_least / k
     most = (most * (1 + ROUNDING) - most_drop) * own_most / k
     return least, most
 
 
 @kernel
-def _reach_bounds(room: Room, p: int, k: int) -> tuple[float, float]:
+def _reach_bounds(room: Workspace, p: int, k: int) -> tuple[float, float]:
     """Return bounds of R(p), before and after any removal."""
     x, kd, kd1 = room.x, room.kd, room.kd1
     here = x[p]

@@ -46,6 +46,7 @@ def insertion_flips(
         For each change: the place of its leaf, and the place of the metric that is added.
     """
     k, _, smallest = rule
+    # One row more on each side than LOF looks at; and enough rows to tell the smallest population.
     walk = begin(sides, free, split, part, max(2 * k + 1, smallest))
     x, longer, kd = np.empty(4 * k + 3), np.empty(4 * k + 4), np.empty(4 * k + 4)
     first = np.empty(4 * k + 4, np.int64)
@@ -54,25 +55,30 @@ def insertion_flips(
     leaf = change = 0
     while next_leaf(walk):
         population = leaf_population(walk)
+        # Too few even with the added row: V is no outlier before and after.
         if population + 1 < smallest:
             continue
         n, place = leaf_window(walk, sides, 2 * k + 1, x)
         outlier = population >= smallest and _judged(x, n, place, rule, first, kd)
         before = change
         for number in range(len(added)):
+            # Among equal rows it makes no difference which is the added one.
             at = np.searchsorted(x[:n], added[number], side="right")
             longer[:at] = x[:at]
             longer[at] = added[number]
             longer[at + 1 : n + 1] = x[at:n]
+            # V moves up by one if the row comes before it; its equals are counted as above V.
             moved = place + 1 if added[number] < sides.v else place
             if abs(at - moved) > 2 * k and population >= smallest:
                 continue  # farther than the rows that count, and they were enough
             if _judged(longer, n + 1, moved, rule, first, kd) != outlier:
+                # Grown only when full: nobody knows beforehand how many changes there are.
                 if change == len(changes):
                     leaves, changes = doubled(leaves), doubled(changes)
                 leaves[change] = leaf
                 changes[change] = number
                 change += 1
+        # A leaf without a change is not recorded, and its number is used again.
         if change > before:
             if leaf == len(bases):
                 bases, opens, was = doubled(bases), doubled(opens), doubled(was)

@@ -21,7 +21,7 @@ import numpy as np
 
 from pcor._kernels import kernel
 from pcor._kernels.lof import PILE, _factor
-from pcor._kernels.lof_bounds import ROUNDING, SLACK, Room, may_change, new_room
+from pcor._kernels.lof_bounds import ROUNDING, SLACK, Workspace, may_change, new_room
 from pcor._kernels.lof_walk import (
     Sides,
     begin,
@@ -64,10 +64,13 @@ def removal_flips(
     leaf = change = 0
     while next_leaf(walk):
         spare = leaf_population(walk) - smallest
+        # The population is below the smallest already: V is no outlier, and stays none.
         if spare < 0:
             continue
         most = 2 * k + 1 if spare else cap  # if nobody can be spared, everybody counts
         n, place = leaf_window(walk, sides, most, room.x)
+        # Without a spare row the verdict always turns to "no", which bounds on the factor do not
+        # see.
         if spare and not may_change(room, n, place, rule):
             continue
         leaf_numbers(walk, sides, n, place, room.numbers)
@@ -90,7 +93,7 @@ def removal_flips(
 
 @kernel
 def _flipping(
-    room: Room, n: int, place: int, rule: tuple[int, float, int], spare: bool, flips: Array
+    room: Workspace, n: int, place: int, rule: tuple[int, float, int], spare: bool, flips: Array
 ) -> tuple[bool, int]:
     """Tell whether V is an outlier in a window, and list the rows whose removal changes that.
 
@@ -109,8 +112,11 @@ def _flipping(
         # Rows that are alike stand side by side, V apart.
         if j == place or (j > 0 and numbers[j] == numbers[j - 1]):
             continue
+        # The mean density of the neighbours over V's: ``own`` is one over V's density.
         factor = around[j] * own[j] / k if spare else 0.0
         after = factor > threshold
+        # Written with "not ... >" so that a factor that is not a number is left to the plain
+        # kernel.
         if spare and (unsure[j] or not abs(factor - threshold) > SLACK * threshold):
             after = _verdict_without(room, n, place, j, rule)
         if after != outlier:
@@ -120,7 +126,7 @@ def _flipping(
 
 
 @kernel
-def _verdict(room: Room, x: Array, n: int, place: int, rule: tuple[int, float, int]) -> bool:
+def _verdict(room: Workspace, x: Array, n: int, place: int, rule: tuple[int, float, int]) -> bool:
     """Judge a window by the plain kernel, on the 2k rows of each side that it looks at."""
     k, threshold, _ = rule
     low = max(0, place - 2 * k)
@@ -129,7 +135,9 @@ def _verdict(room: Room, x: Array, n: int, place: int, rule: tuple[int, float, i
 
 
 @kernel
-def _verdict_without(room: Room, n: int, place: int, j: int, rule: tuple[int, float, int]) -> bool:
+def _verdict_without(
+    room: Workspace, n: int, place: int, j: int, rule: tuple[int, float, int]
+) -> bool:
     """Judge a window without one of its rows."""
     room.plain_x[:j] = room.x[:j]
     room.plain_x[j : n - 1] = room.x[j + 1 : n]
@@ -137,11 +145,12 @@ def _verdict_without(room: Room, n: int, place: int, j: int, rule: tuple[int, fl
 
 
 @kernel
-def _factors_after(room: Room, n: int, place: int, k: int) -> None:
+def _factors_after(room: Workspace, n: int, place: int, k: int) -> None:
     """Fill in ``around``, ``own`` and ``unsure`` for the removal of each row of the window."""
     first, around, own, reach = room.first[place], room.around, room.own, room.reach
     around[:n] = 0.0
     room.unsure[:n] = False
+    # V and its k+1 nearest: whichever row goes, V's neighbours are among them.
     for p in range(room.first1[place], room.first1[place] + k + 2):
         _reach_after(room, n, p, k)
         if p == place:
@@ -158,13 +167,14 @@ def _factors_after(room: Room, n: int, place: int, k: int) -> None:
 
 
 @kernel
-def _reach_after(room: Room, n: int, p: int, k: int) -> None:
+def _reach_after(room: Workspace, n: int, p: int, k: int) -> None:
     """Fill in R(p) after the removal of each row, and mark the removals whose sum rounding spoils.
 
     The errors of a sum are judged against the sizes of all that was added and subtracted.
     """
     reach = room.reach
     total, size = _changes_of_reach(room, n, p, k)
+    # The smallest sum first: if that one is accurate enough all are, and the second loop is spared.
     least = np.inf
     for j in range(n):
         total += room.steps[j]
@@ -176,7 +186,7 @@ def _reach_after(room: Room, n: int, p: int, k: int) -> None:
 
 
 @kernel
-def _changes_of_reach(room: Room, n: int, p: int, k: int) -> tuple[float, float]:
+def _changes_of_reach(room: Workspace, n: int, p: int, k: int) -> tuple[float, float]:
     """Fill in how R(p) changes by the removal of each row: ``steps`` to be added up, ``points``.
 
     Returns R(p) as it is, and the sum of the sizes of all that is added.
@@ -192,6 +202,7 @@ def _changes_of_reach(room: Room, n: int, p: int, k: int) -> tuple[float, float]
         distance = abs(x[p] - x[o])
         near = max(distance, kd[o])
         more = max(distance, kd1[o]) - near
+        # A difference array: added up, it is ``more`` exactly for the j in o's window.
         room.steps[first[o]] += more
         room.steps[first[o] + k + 1] -= more
         # Without o itself: q instead, and no farther k-distance of o.

@@ -38,10 +38,10 @@ class Sides(NamedTuple):
 
     v: float
     values_below: Array
-    needs_below: Array
+    required_below: Array
     numbers_below: Array
     values_above: Array
-    needs_above: Array
+    required_above: Array
     numbers_above: Array
 
 
@@ -77,14 +77,16 @@ def begin(sides: Sides, free: int, split: int, part: int, cap: int) -> Walk:
         part: how.
         cap: how many certain rows are enough on each side.
     """
+    # The parts of a walk are disjoint, so that threads can share them out.
     decided = (np.uint64(1) << np.uint64(split)) - np.uint64(1)
+    # A stack by depth instead of recursion: one level for each free value, the root, and one spare.
     sets = np.zeros((free + 2, 5), np.uint64)
     spans = np.zeros((2, free + 2, 3), np.int64)
     sets[0, _OPEN] = ((np.uint64(1) << np.uint64(free)) - np.uint64(1)) & ~decided
     sets[0, _IN] = part
     out = decided & ~sets[0, _IN]
-    below = _first_list(sides.needs_below, out, sets[0], cap, spans[0, 0])
-    above = _first_list(sides.needs_above, out, sets[0], cap, spans[1, 0])
+    below = _first_list(sides.required_below, out, sets[0], cap, spans[0, 0])
+    above = _first_list(sides.required_above, out, sets[0], cap, spans[1, 0])
     return Walk(sets, spans, below, above, np.zeros(1, np.int64), cap)
 
 
@@ -115,6 +117,8 @@ def _keep(
     needed = np.uint64(0)
     for place in range(first, first + count):
         row = rows[place]
+        # The place in the upper half does not disturb: ``out`` and ``still_open`` have lower bits
+        # only.
         if row & out:
             continue
         rows[to + kept] = row
@@ -122,6 +126,7 @@ def _keep(
         needed |= row
         if not row & still_open:
             certain += 1
+            # What lies beyond is never among the nearest ``cap`` rows of a context below this node.
             if certain == cap:
                 break
     return kept, needed & _LOWER
@@ -133,6 +138,7 @@ def next_leaf(walk: Walk) -> bool:
     sets, depth = walk.sets, walk.depth[0]
     while depth >= 0:
         stage = sets[depth, _STAGE]
+        # Stage 0: new; 1: "in" is done; 2: both are done, go back up.
         if stage == 2:
             depth -= 1
             continue
@@ -142,6 +148,7 @@ def next_leaf(walk: Walk) -> bool:
                 sets[depth, _STAGE] = 2  # the next call goes on from here
                 walk.depth[0] = depth
                 return True
+            # The lowest set bit, by two's complement.
             sets[depth, _BIT] = needed & (~needed + np.uint64(1))
         sets[depth, _STAGE] = stage + np.uint64(1)
         _descend(walk, depth, stage == 0)
@@ -163,6 +170,9 @@ def _descend(walk: Walk, depth: int, inside: bool) -> None:
     for side in range(2):
         rows = walk.below if side == 0 else walk.above
         first, count, end = walk.spans[side, depth]
+        # "In" excludes no row, so the list can be cut in place, and the parent's is still whole for
+        # "out". "Out" drops rows from a list that an ancestor may still need for its own "out", so
+        # it is written behind.
         to = first if inside else end
         kept, needed = _keep(rows, first, count, out, sets[below, _OPEN], walk.cap, to)
         sets[below, _NEEDED] |= needed
@@ -195,6 +205,7 @@ def leaf_window(walk: Walk, sides: Sides, most: int, x: Array) -> tuple[int, int
     first, count, _ = walk.spans[0, depth]
     below = min(count, most)
     for place in range(below):
+        # The list is nearest first; a window rises.
         x[place] = sides.values_below[walk.below[first + below - 1 - place] >> _HALF]
     x[below] = sides.v
     first, count, _ = walk.spans[1, depth]

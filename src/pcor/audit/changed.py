@@ -73,7 +73,7 @@ def verdicts(validity: Validity) -> NDArray[np.bool_]:
     return np.concatenate([block.valid for block in blocks(validity)])
 
 
-class Known(Validity):
+class KnownVerdicts(Validity):
     """Verdicts that are known beforehand: a search then runs as it would on that table.
 
     Args:

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.audit.changed import Known, changed_table, verdicts
+from pcor.audit.changed import KnownVerdicts, changed_table, verdicts
 from pcor.audit.divergence import (
     Divergence,
     Numbers,
@@ -32,7 +32,7 @@ from pcor.audit.divergence import (
 from pcor.audit.exact import PATH_LIMIT, planned_log_chances
 from pcor.audit.neighbours import Neighbour
 from pcor.errors import NoValidContext, ParameterError, StartError, TooLarge
-from pcor.mechanism.selection import SystemChooser
+from pcor.mechanism.selection import SystemRandomSource
 from pcor.public.context import pack
 from pcor.releasing.plan import Plan
 from pcor.releasing.run import check_start, explore
@@ -48,7 +48,7 @@ from pcor.search.validity import Validity
 _AT_ONCE = 1 << 16
 
 
-class Comparison(Protocol):
+class AnswerComparison(Protocol):
     """The answers on one table, to be compared with those on others."""
 
     def against(self, change: Neighbour) -> Divergence:
@@ -56,28 +56,28 @@ class Comparison(Protocol):
         ...
 
 
-class Audited:
+class AuditCase:
     """One record, one plan, one table: what every comparison starts from. Private.
 
     Args:
         table: the rows.
         record: the record's key.
-        settled: the plan of the release.
+        plan: the plan of the release.
         limit: the largest space to enumerate.
     """
 
     def __init__(
-        self, table: Table, record: int | str, settled: Plan, limit: int = ENUMERATION_LIMIT
+        self, table: Table, record: int | str, plan: Plan, limit: int = ENUMERATION_LIMIT
     ) -> None:
-        self.table, self.settled = table, settled
+        self.table, self.plan = table, plan
         self.record = table.record(record)
         self.space = self.record.space
         check_size(self.space.size, limit)
-        check_start(settled.search, self.record)
-        self.validity = Validity(table, self.record, settled.detector)
+        check_start(plan.search, self.record)
+        self.validity = Validity(table, self.record, plan.detector)
 
     def __repr__(self) -> str:
-        return "<Audited: PRIVATE, for the owner only>"
+        return "<AuditCase: PRIVATE, for the owner only>"
 
     @cached_property
     def valid(self) -> NDArray[np.bool_]:
@@ -112,54 +112,54 @@ class Audited:
 
     def weight(self, change: Neighbour) -> int:
         """What the changed row adds to the utility of a context that covers it, or takes away."""
-        chosen = chosen_context(self.settled.utility)
+        chosen = chosen_context(self.plan.utility)
         mask = change.row.mask(self.table.schema)
         counts = chosen is None or mask & ~chosen.mask == 0
         return (1 if change.kind == "added" else -1) * counts
 
     def compare(self, scores: Scores, far: Sequence[int] = ()) -> Divergence:
         """Compare two final draws of this plan."""
-        bill = self.settled.bill
+        bill = self.plan.bill
         return divergence(
             scores,
             eta=float(bill.eta),
             epsilon=float(bill.epsilon),
-            mechanism=self.settled.selection,
+            mechanism=self.plan.selection,
             far=far,
         )
 
 
-def comparison(audited: Audited, limit: int = PATH_LIMIT) -> Comparison:
+def comparison(case: AuditCase, limit: int = PATH_LIMIT) -> AnswerComparison:
     """Return the exact way to compare the releases of a plan.
 
     Args:
-        audited: the record, the plan and the table.
+        case: the record, the plan and the table.
         limit: the most paths of random decisions to replay.
     """
-    settled = audited.settled
-    if not settled.guarantee.relaxed:
-        return _ByMargin(audited)
-    if settled.search.draws_directly and counts_rows(settled.utility):
-        return _Direct(audited)
-    if not settled.search.randomized:
-        return _Listed(audited)
-    return _Replayed(audited, limit)
+    plan = case.plan
+    if not plan.guarantee.relaxed:
+        return _MarginComparison(case)
+    if plan.search.draws_directly and counts_rows(plan.utility):
+        return _DirectComparison(case)
+    if not plan.search.randomized:
+        return _ListComparison(case)
+    return _ReplayComparison(case, limit)
 
 
-class _Direct:
+class _DirectComparison:
     """All valid contexts, by sums of cell weights.
 
     They stand by falling score, so that only those near the best are looked at for each change; of
     the others it matters only by how much their scores can move.
     """
 
-    def __init__(self, audited: Audited) -> None:
-        self._audited = audited
-        weights = Scorer(audited.settled.utility, audited.table).weights
+    def __init__(self, case: AuditCase) -> None:
+        self._case = case
+        weights = Scorer(case.plan.utility, case.table).weights
         if weights is None:
             raise ParameterError("the direct comparison needs the utility population or overlap")
-        self._utilities = audited.totals(weights)
-        self._valid = np.flatnonzero(audited.valid).astype(np.uint64)
+        self._utilities = case.totals(weights)
+        self._valid = np.flatnonzero(case.valid).astype(np.uint64)
         order = np.argsort(-self._utilities[self._valid], kind="stable")
         self._indices = self._valid[order]  # by falling score
         self._falling = -self._utilities[self._indices]
@@ -173,15 +173,15 @@ class _Direct:
         end = self._end(stays, gained)
         indices = np.concatenate([self._indices[:end], gained])
         here = self._utilities[indices]
-        weight = self._audited.weight(change)
-        covering = self._audited.covering(indices, change)
+        weight = self._case.weight(change)
+        covering = self._case.covering(indices, change)
         scores = Scores(
             here,
             here + weight * covering,
             np.arange(len(indices)) < end,
             np.concatenate([stays[:end], np.ones(len(gained), dtype=bool)]),
         )
-        return self._audited.compare(scores, [-weight * c for c in self._rest(change, stays, end)])
+        return self._case.compare(scores, [-weight * c for c in self._rest(change, stays, end)])
 
     def _end(self, stays: NDArray[np.bool_], gained: NDArray[np.uint64]) -> int:
         """Return how many of the best to look at: the others are negligible on both sides."""
@@ -189,7 +189,7 @@ class _Direct:
         best_there = np.append(-self._falling[first : first + 1], self._utilities[gained])
         if not len(stays) or not len(best_there):
             return len(stays)
-        depth = deepest(len(stays) + len(gained), float(self._audited.settled.bill.eta))
+        depth = deepest(len(stays) + len(gained), float(self._case.plan.bill.eta))
         # One row moves no score by more than one.
         floor = min(-int(self._falling[0]), int(best_there.max()) - 1) - depth - 1
         return int(np.searchsorted(self._falling, -floor, side="right"))
@@ -199,73 +199,73 @@ class _Direct:
         found: set[int] = set()
         for last in range(len(stays), end, -_AT_ONCE):
             part = slice(max(end, last - _AT_ONCE), last)
-            covering = self._audited.covering(self._indices[part][stays[part]], change)
+            covering = self._case.covering(self._indices[part][stays[part]], change)
             found.update(np.unique(covering).astype(int).tolist())
             if len(found) == 2:
                 break
         return found
 
 
-class _ByMargin:
+class _MarginComparison:
     """All contexts, by margin scores."""
 
-    def __init__(self, audited: Audited) -> None:
-        self._audited = audited
-        table = audited.table
-        self._rule, self._steepness = margin_of(audited.settled.settings)
-        weights = Scorer(audited.settled.utility, table).weights
+    def __init__(self, case: AuditCase) -> None:
+        self._case = case
+        table = case.table
+        self._rule, self._steepness = margin_of(case.plan.settings)
+        weights = Scorer(case.plan.utility, table).weights
         if weights is None:
             raise ParameterError("margin scores need the utility population or overlap")
-        self._region = self._rule.region_counts(table.cells, audited.record.value)
-        self._utilities = audited.totals(weights)
-        self._rows = audited.totals(table.cells.cell_counts)
-        self._inside = audited.totals(self._region)
-        self._all = np.arange(audited.space.size, dtype=np.uint64)
+        self._region = self._rule.region_counts(table.cells, case.record.value)
+        self._utilities = case.totals(weights)
+        self._rows = case.totals(table.cells.cell_counts)
+        self._inside = case.totals(self._region)
+        self._all = np.arange(case.space.size, dtype=np.uint64)
         self._here = self._scores(self._utilities, self._rows, self._inside)
 
     def _scores(self, utilities: Numbers, rows: Numbers, inside: Numbers) -> Numbers:
         return margin_scores(self._rule, self._steepness, utilities, rows, inside)
 
     def against(self, change: Neighbour) -> Divergence:
-        covering = self._audited.covering(self._all, change).astype(np.int64)
+        covering = self._case.covering(self._all, change).astype(np.int64)
         step = 1 if change.kind == "added" else -1
         value = np.array([change.value])
-        near = bool(self._rule.in_region(value, self._audited.record.value)[0])
+        near = bool(self._rule.in_region(value, self._case.record.value)[0])
         there = self._scores(
-            self._utilities + self._audited.weight(change) * covering,
+            self._utilities + self._case.weight(change) * covering,
             self._rows + step * covering,
             self._inside + step * near * covering,
         )
         everything = np.ones(len(there), dtype=bool)
-        return self._audited.compare(Scores(self._here, there, everything, everything))
+        return self._case.compare(Scores(self._here, there, everything, everything))
 
 
-class _Listed:
+class _ListComparison:
     """The candidates of a search without random decisions, run on known verdicts."""
 
-    def __init__(self, audited: Audited) -> None:
-        self._audited = audited
-        self._here = self._candidates(audited.table, audited.valid)
+    def __init__(self, case: AuditCase) -> None:
+        self._case = case
+        self._here = self._candidates(case.table, case.valid)
 
     def _candidates(self, table: Table, valid: NDArray[np.bool_]) -> dict[int, int]:
         """Return the scores of the candidates; none where none was found."""
-        settled = self._audited.settled
-        known = Known(table, self._audited.record, settled.detector, valid)
+        plan = self._case.plan
+        known = KnownVerdicts(table, self._case.record, plan.detector, valid)
         try:
-            masks, scores = explore(settled, known, SystemChooser())
+            masks, scores = explore(plan, known, SystemRandomSource())
         except NoValidContext:
             return {}
         return dict(zip(masks, scores, strict=True))
 
     def against(self, change: Neighbour) -> Divergence:
-        table, valid = self._audited.table_there(change), self._audited.valid_there(change)
+        table, valid = self._case.table_there(change), self._case.valid_there(change)
         try:
             there = self._candidates(table, valid)
         except StartError:  # a refusal that no release on this table gives
             there = {}
         here = self._here
         masks = list(dict.fromkeys([*here, *there]))
-        return self._audited.compare(
+        return self._case.compare(
             Scores(
                 np.array([here.get(m, there.get(m)) for m in masks], dtype=np.int64),
                 np.array([there.get(m, here.get(m)) for m in masks], dtype=np.int64),
@@ -275,28 +275,28 @@ class _Listed:
         )
 
 
-class _Replayed:
+class _ReplayComparison:
     """Every path of random decisions."""
 
-    def __init__(self, audited: Audited, limit: int) -> None:
-        self._audited, self._limit = audited, limit
-        self._here = self._logs(audited.table)
+    def __init__(self, case: AuditCase, limit: int) -> None:
+        self._case, self._limit = case, limit
+        self._here = self._logs(case.table)
 
     def _logs(self, table: Table) -> dict[Any, float]:
-        settled = self._audited.settled
+        plan = self._case.plan
         try:
-            return dict(planned_log_chances(settled, table, self._audited.record.key, self._limit))
+            return dict(planned_log_chances(plan, table, self._case.record.key, self._limit))
         except TooLarge:
             raise TooLarge(
-                f"search {settled.search.name!r} makes too many random decisions on this table to "
+                f"search {plan.search.name!r} makes too many random decisions on this table to "
                 "be audited exactly; audit search 'direct' or 'widest_first', take fewer samples, "
                 "or look for a lower bound with pcor.audit.sampled_epsilon"
             ) from None
 
     def against(self, change: Neighbour) -> Divergence:
         try:
-            there = self._logs(self._audited.table_there(change))
+            there = self._logs(self._case.table_there(change))
         except StartError:  # a refusal that no release on this table gives
             there = {StartError: 0.0}
-        epsilon = float(self._audited.settled.bill.epsilon)
+        epsilon = float(self._case.plan.bill.epsilon)
         return divergence_of_logs(self._here, there, epsilon)

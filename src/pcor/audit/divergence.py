@@ -144,7 +144,7 @@ def _grouped(scores: Scores) -> tuple[Scores, Floats]:
     return scores.of(order[starts]), counts
 
 
-class _Chances(NamedTuple):
+class _LogChances(NamedTuple):
     """Logarithms of the chances of one context of each group.
 
     Attributes:
@@ -156,7 +156,7 @@ class _Chances(NamedTuple):
     far: float
 
 
-def _log_chances(utilities: Numbers, counts: Floats, eta: float, mechanism: str) -> _Chances:
+def _log_chances(utilities: Numbers, counts: Floats, eta: float, mechanism: str) -> _LogChances:
     """Return the chances of a final draw among ``counts`` candidates of each score.
 
     Permute-and-flip: the integral over x in [0, 1] of q_i * prod(1 - x q_j, j != i), with
@@ -171,13 +171,13 @@ def _log_chances(utilities: Numbers, counts: Floats, eta: float, mechanism: str)
     total = float(counts @ q)
     if mechanism == "exponential":
         far = -math.log(total)
-        return _Chances(log_q + far, far - eta * best)
+        return _LogChances(log_q + far, far - eta * best)
     x, weights = _nodes(total)
     parts = [slice(low, low + _AT_ONCE) for low in range(0, len(q), _AT_ONCE)]
     failures = sum(counts[part] @ np.log1p(-np.outer(q[part], x)) for part in parts)
     nobody = np.exp(failures) * weights
     rest = np.concatenate([np.log((1 / (1 - np.outer(q[part], x))) @ nobody) for part in parts])
-    return _Chances(log_q + rest, math.log(float(nobody.sum())) - eta * best)
+    return _LogChances(log_q + rest, math.log(float(nobody.sum())) - eta * best)
 
 
 def _nodes(total: float) -> tuple[Floats, Floats]:

@@ -1,9 +1,9 @@
 """The exact output distribution of a release, by replaying every random decision.
 
 Private: the distribution; for the owner only. The code that releases is the code that is audited:
-the search of ``release`` runs once per path through the tree of decisions, with a chooser that
-takes each branch in turn and multiplies up its chance; the last draw's chances are computed. Small
-spaces only.
+the search of ``release`` runs once per path through the tree of decisions, with a random source
+that takes each branch in turn and multiplies up its chance; the last draw's chances are computed.
+Small spaces only.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.errors import NOTHING, NoValidContext, TooLarge
+from pcor.errors import NO_CONTEXT, NoValidContext, TooLarge
 from pcor.mechanism.ordered_selection import Candidates
-from pcor.mechanism.randomness import Accepts, Chooser
+from pcor.mechanism.randomness import Accepts, RandomSource
 from pcor.public.context import Context
 from pcor.releasing.plan import Plan
 from pcor.releasing.run import best_first, check_start, explore
@@ -50,10 +50,14 @@ def exact_distribution(
         epsilon: the total cost.
         limit: the most paths of decisions to replay.
         **options: as for ``pcor.release``: settings, or detector, search, utility, ...
+
+    Raises:
+        NoValidContext: no answer but "none was found" is possible.
+        TooLarge: there are more contexts, or more paths of decisions, than the limit.
     """
     logs = exact_log_chances(table, record, epsilon, limit=limit, **options)
     if set(logs) == {None}:
-        raise NoValidContext(NOTHING)
+        raise NoValidContext(NO_CONTEXT)
     return {context: math.exp(log) for context, log in logs.items() if context is not None}
 
 
@@ -67,18 +71,18 @@ def exact_log_chances(
 
 
 def planned_log_chances(
-    settled: Plan, table: Table, record: int | str, limit: int
+    plan: Plan, table: Table, record: int | str, limit: int
 ) -> dict[Context | None, float]:
     """Return the same for a plan that is made."""
     queried = table.record(record)
-    check_start(settled.search, queried)
-    validity = Validity(table, queried, settled.detector)
+    check_start(plan.search, queried)
+    validity = Validity(table, queried, plan.detector)
     logs: dict[int | None, list[float]] = {}
     for number, (path, chooser) in enumerate(_paths()):
         try:
-            masks, scores = _candidates(settled, validity, chooser)
+            masks, scores = _candidates(plan, validity, chooser)
             last = selection_log_chances(
-                scores, eta=settled.bill.eta, mechanism=settled.selection
+                scores, eta=plan.bill.eta, mechanism=plan.selection
             ).tolist()
         except NoValidContext:
             masks, last = [None], [0.0]
@@ -98,17 +102,17 @@ def planned_log_chances(
 
 
 def _candidates(
-    settled: Plan, validity: Validity, chooser: Chooser
+    plan: Plan, validity: Validity, chooser: RandomSource
 ) -> tuple[Sequence[int | None], list[int]]:
     """Return the candidates of the last draw and their scores; ordered ones to the end."""
-    ordered = best_first(settled, validity)
+    ordered = best_first(plan, validity)
     if ordered is None:
-        return explore(settled, validity, chooser)
+        return explore(plan, validity, chooser)
     while not ordered.finished:
         ordered.advance()
-    scores = [run.utility for run in ordered.met() for _ in range(run.count)]
+    scores = [run.utility for run in ordered.ranked() for _ in range(run.count)]
     if not scores:
-        raise NoValidContext(NOTHING)
+        raise NoValidContext(NO_CONTEXT)
     return ordered.masks(), scores
 
 
@@ -163,14 +167,14 @@ class _Path:
         self.depth = 0
 
 
-def _paths() -> Iterator[tuple[_Path, _ReplayingChooser]]:
+def _paths() -> Iterator[tuple[_Path, _ReplayedSource]]:
     path = _Path()
-    yield path, _ReplayingChooser(path)
+    yield path, _ReplayedSource(path)
     while path.taken:
-        yield path, _ReplayingChooser(path)
+        yield path, _ReplayedSource(path)
 
 
-class _ReplayingChooser:
+class _ReplayedSource:
     """Takes the branches that a path says and keeps the logarithm of their chance."""
 
     private = False
@@ -206,7 +210,7 @@ Sampled = list[tuple[tuple[int, ...], float]]
 
 @lru_cache(maxsize=16)
 def _sampled(accepted: tuple[int, ...], size: int, wanted: int, cap: int) -> Sampled:
-    """Return every multiset that ``Chooser.sample`` can return, with its chance."""
+    """Return every multiset that ``RandomSource.sample`` can return, with its chance."""
     if accepted and math.comb(len(accepted) + wanted - 1, wanted) > PATH_LIMIT:
         raise TooLarge(
             f"there are more than {PATH_LIMIT:,} ways to draw {wanted} samples; take a smaller "

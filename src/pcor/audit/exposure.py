@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pcor.audit.changed import cell_codes
-from pcor.audit.comparison import Audited, Comparison, comparison
+from pcor.audit.comparison import AnswerComparison, AuditCase, comparison
 from pcor.audit.cubes import Cubes
 from pcor.audit.exact import PATH_LIMIT
 from pcor.audit.neighbours import Neighbour, checked_metrics, insertions, removals
@@ -74,11 +74,16 @@ def exposure(
         paths: the most paths of random decisions to replay.
         progress: called with (parts done, parts in all) now and then.
         **options: as for ``pcor.release``: settings, or detector, search, utility, ...
+
+    Raises:
+        RecordError: the record does not exist, or its id is not unique.
+        TooLarge: more verdicts or paths are needed than the limits allow.
+        ParameterError: a metric or an option is out of range.
     """
     check_table(table)
-    settled = audited_settings(Settings.of(**options), limit).plan(table.schema, epsilon)
+    plan = audited_settings(Settings.of(**options), limit).plan(table.schema, epsilon)
     return planned_exposure(
-        settled,
+        plan,
         table,
         record,
         insert=insert,
@@ -90,7 +95,7 @@ def exposure(
 
 
 def planned_exposure(
-    settled: Plan,
+    plan: Plan,
     table: Table,
     record: int | str,
     *,
@@ -102,30 +107,30 @@ def planned_exposure(
 ) -> Exposure:
     """Return the same for a plan that is made."""
     given = None if insert is None else checked_metrics(insert, "insert")
-    audited = Audited(table, record, settled, max(limit or 0, ENUMERATION_LIMIT))
-    metrics = tuple(_usual_metrics(audited) if given is None else given)
-    people = _people(audited, rows)
-    contexts = int(audited.valid.sum())
+    case = AuditCase(table, record, plan, max(limit or 0, ENUMERATION_LIMIT))
+    metrics = tuple(_usual_metrics(case) if given is None else given)
+    people = _people(case, rows)
+    contexts = int(case.valid.sum())
     tried = len(metrics) * int(np.prod([len(a.values) for a in table.schema.attributes]))
-    if not settled.guarantee.relaxed:
-        ratio = _everyone(audited, metrics)
+    if not plan.guarantee.relaxed:
+        ratio = _everyone(case, metrics)
         return Exposure(
-            audited.record.key,
-            settled,
+            case.record.key,
+            plan,
             contexts,
             people,
             tried=tried,
             metrics=metrics,
             everyone=ratio,
-            **_own(audited),
+            **_own(case),
         )
-    way = comparison(audited, paths)
-    gone = removals(audited.validity, rows=rows, limit=limit, progress=_phase(progress, 0))
-    come, note = _newcomers(audited, metrics, limit, _phase(progress, 1), given=given is not None)
-    found = _compared(audited, way, [*gone, *come], _phase(progress, 2))
+    way = comparison(case, paths)
+    gone = removals(case.validity, rows=rows, limit=limit, progress=_phase(progress, 0))
+    come, note = _newcomers(case, metrics, limit, _phase(progress, 1), given=given is not None)
+    found = _compared(case, way, [*gone, *come], _phase(progress, 2))
     return Exposure(
-        audited.record.key,
-        settled,
+        case.record.key,
+        plan,
         contexts,
         people,
         tuple(one for one in found if one.kind == "removed"),
@@ -133,7 +138,7 @@ def planned_exposure(
         tuple(one for one in found if one.kind == "added"),
         metrics,
         note,
-        **_own(audited),
+        **_own(case),
     )
 
 
@@ -157,41 +162,41 @@ def exposures(
     return [exposure(table, record, epsilon, **options) for record in records]
 
 
-def _own(audited: Audited) -> dict[str, Any]:
+def _own(case: AuditCase) -> dict[str, Any]:
     """Return who the record is, to be told from the people."""
-    values = Context.from_mask(audited.table.schema, audited.space.fixed).values
+    values = Context.from_mask(case.table.schema, case.space.fixed).values
     return {
         "values": {name: value for name, [value] in values.items()},
-        "metric": audited.record.value,
+        "metric": case.record.value,
     }
 
 
-def _people(audited: Audited, rows: Sequence[int | str] | None) -> int:
+def _people(case: AuditCase, rows: Sequence[int | str] | None) -> int:
     """Return how many people are looked at; the record itself is not one of them."""
     if rows is None:
-        return int(audited.table.cells.cell_counts.sum()) - 1
-    cells = audited.table.cells.in_memory()
-    records = [audited.table.record(key) for key in rows]
-    named = {(r.space.fixed, r.value) for r in records if r.key != audited.record.key}
+        return int(case.table.cells.cell_counts.sum()) - 1
+    cells = case.table.cells.in_memory()
+    records = [case.table.record(key) for key in rows]
+    named = {(r.space.fixed, r.value) for r in records if r.key != case.record.key}
     count = 0
     for mask, value in named:
-        alike = cells.alike(audited.table.words([mask])[0], value)
-        itself = (mask, value) == (audited.space.fixed, audited.record.value)
+        alike = cells.alike(case.table.words([mask])[0], value)
+        itself = (mask, value) == (case.space.fixed, case.record.value)
         count += int(cells.counts[alike].sum()) - itself
     return count
 
 
-def _usual_metrics(audited: Audited) -> list[float]:
+def _usual_metrics(case: AuditCase) -> list[float]:
     """Return the metrics of newcomers that say most: like the record, usual, extreme."""
-    cells = audited.table.cells.in_memory()
+    cells = case.table.cells.in_memory()
     places = np.cumsum(cells.counts) - 1  # the last row of each pair, by rising metric
     wanted = [round(share * float(places[-1])) for share in _QUANTILES]
     quantiles = cells.values[np.searchsorted(places, wanted)].tolist()
-    return sorted({audited.record.value, *quantiles})
+    return sorted({case.record.value, *quantiles})
 
 
 def _newcomers(
-    audited: Audited,
+    case: AuditCase,
     metrics: Sequence[float],
     limit: int | None,
     progress: Progress | None,
@@ -202,7 +207,7 @@ def _newcomers(
     if not metrics:
         return [], ""
     try:
-        return insertions(audited.validity, metrics, limit=limit, progress=progress), ""
+        return insertions(case.validity, metrics, limit=limit, progress=progress), ""
     except TooLarge:
         if given:
             raise
@@ -210,7 +215,7 @@ def _newcomers(
 
 
 def _compared(
-    audited: Audited, way: Comparison, changes: Sequence[Neighbour], progress: Progress | None
+    case: AuditCase, way: AnswerComparison, changes: Sequence[Neighbour], progress: Progress | None
 ) -> list[Exposed]:
     """Compare the release with and without each, most exposed first."""
     found = []
@@ -219,7 +224,7 @@ def _compared(
         found.append(
             Exposed(
                 change.kind,
-                _named(audited.table.schema, change.places),
+                _named(case.table.schema, change.places),
                 change.value,
                 change.rows,
                 len(change.lost_cubes),
@@ -240,26 +245,26 @@ def _named(schema: Schema, places: Sequence[int]) -> dict[str, Value]:
     }
 
 
-def _everyone(audited: Audited, metrics: Sequence[float]) -> float | None:
+def _everyone(case: AuditCase, metrics: Sequence[float]) -> float | None:
     """Return the largest log ratio of all changes by one row, where that is not too much work."""
-    changes = _kinds(audited, metrics)
-    if len(changes) * audited.space.size > _MOST_SCORES:
+    changes = _kinds(case, metrics)
+    if len(changes) * case.space.size > _MOST_SCORES:
         return None
-    way = comparison(audited)
+    way = comparison(case)
     ratios = [way.against(change).ratio for change in changes]
     return max((ratio for ratio in ratios if ratio is not None), default=None)
 
 
-def _kinds(audited: Audited, metrics: Sequence[float]) -> list[Neighbour]:
+def _kinds(case: AuditCase, metrics: Sequence[float]) -> list[Neighbour]:
     """Return one of each kind of change by one row.
 
     Rows of one cell that are in the record's region, or are not, change every margin score alike.
     """
-    table = audited.table
-    rule, _ = margin_of(audited.settled.settings)
+    table = case.table
+    rule, _ = margin_of(case.plan.settings)
     cells = table.cells.in_memory()
-    inside = rule.in_region(cells.values, audited.record.value)
-    mine = cells.alike(table.words([audited.space.fixed])[0], audited.record.value)
+    inside = rule.in_region(cells.values, case.record.value)
+    mine = cells.alike(table.words([case.space.fixed])[0], case.record.value)
     others = np.arange(len(cells.values))
     if int(cells.counts[mine].sum()) == 1:  # the record itself, who stays
         others = np.delete(others, mine)
@@ -268,7 +273,7 @@ def _kinds(audited: Audited, metrics: Sequence[float]) -> list[Neighbour]:
     firsts = dict(zip(((tuple(p), i) for p, i in there), cells.values[others], strict=True))
     found = [_harmless("removed", where, float(value)) for (where, _), value in firsts.items()]
     domains = [range(len(attribute.values)) for attribute in table.schema.attributes]
-    sides = rule.in_region(np.array(metrics), audited.record.value).tolist() if metrics else []
+    sides = rule.in_region(np.array(metrics), case.record.value).tolist() if metrics else []
     for value in dict(zip(sides, metrics, strict=True)).values():
         found += [_harmless("added", where, value) for where in product(*domains)]
     return found

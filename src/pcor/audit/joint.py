@@ -86,7 +86,7 @@ class JointExposure:
     @property
     def epsilon(self) -> Fraction:
         """The sum of the epsilons."""
-        return sum((one.settled.bill.epsilon for one in self.found), Fraction(0))
+        return sum((one.plan.bill.epsilon for one in self.found), Fraction(0))
 
     @property
     def exposed_people(self) -> int:
@@ -156,10 +156,13 @@ def joint_exposure(found: Sequence[Exposure]) -> JointExposure:
 
     Args:
         found: from ``pcor.audit.exposures``, all of one table; a record may occur more than once.
+
+    Raises:
+        ParameterError: there is no exposure, or they are of different tables.
     """
     if not found:
         raise ParameterError("give at least one audited record")
-    if len({one.settled.schema for one in found}) > 1:
+    if len({one.plan.schema for one in found}) > 1:
         raise ParameterError("the audits must be of one table")
     shared = set.intersection(*(set(one.metrics) if one.tried else set() for one in found))
     newcomers = _joined(found, [one.newcomers for one in found])
@@ -206,5 +209,5 @@ def _own(found: Exposure) -> _Kind:
 
 
 def _unmoved(found: Exposure) -> float:
-    """Return the delta that a release promises those who do not change its COE."""
-    return float(found.settled.bill.delta)
+    """Return the delta of a release for people who do not change its COE."""
+    return float(found.plan.bill.delta)

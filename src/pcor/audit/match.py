@@ -47,7 +47,7 @@ Verdicts = NDArray[np.bool_]
 
 @dataclass(frozen=True, repr=False)
 class Match:
-    """How COE fares when so many rows come or go. Private: for the owner only.
+    """How COE changes when a number of rows come or go. Private: for the owner only.
 
     Attributes:
         kind: ``"removed"`` or ``"added"``.
@@ -75,7 +75,7 @@ class Match:
         return asdict(self)
 
     def group(self, promise: Promise) -> str:
-        """Say what a release promises to a group of so many people."""
+        """Say what a release promises to a group of this size."""
         who = "one person" if self.changes == 1 else f"a group of {self.changes}"
         moved = "absence" if self.kind == "removed" else "arrival"
         one = f"a release with epsilon {plain(promise.epsilon)}"
@@ -123,7 +123,7 @@ def coe_match(
     limit: int = ENUMERATION_LIMIT,
     progress: Progress | None = None,
 ) -> list[Match]:
-    """Return how COE fares on random changed tables, for each number of rows. For the owner only.
+    """Return how COE changes on random changed tables, by number of rows. For the owner only.
 
     Removed rows are drawn without replacement from all but the record itself. Of an added row
     every attribute value is drawn uniformly from its declared domain, and the metric is that of a
@@ -139,6 +139,10 @@ def coe_match(
         seed: of the random rows.
         limit: the largest space to enumerate.
         progress: called with (tables done, tables in all) now and then.
+
+    Raises:
+        ParameterError: ``kind``, ``seed`` or ``changes`` is out of range.
+        TooLarge: the space is larger than the limit.
     """
     if kind not in KINDS:
         raise UnknownName("kind", kind, KINDS)

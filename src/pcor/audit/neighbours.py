@@ -91,6 +91,9 @@ def removals(
         rows: the keys of the rows to look at; by default all. V's own is passed over.
         limit: the most verdicts to ask for.
         progress: called with (parts done, parts in all) now and then.
+
+    Raises:
+        TooLarge: more verdicts are needed than the limit allows.
     """
     wanted = None if rows is None else _named(validity, rows)
     rule = lof_windows.walkable_rule(validity)
@@ -123,6 +126,10 @@ def insertions(
         values: the metrics to try.
         limit: the most verdicts to ask for.
         progress: called with (parts done, parts in all) now and then.
+
+    Raises:
+        ParameterError: a metric is not a number that a table could hold.
+        TooLarge: more verdicts are needed than the limit allows.
     """
     metrics = checked_metrics(values, "values")
     domains = [range(len(attribute.values)) for attribute in validity.table.schema.attributes]
@@ -169,7 +176,7 @@ def _cell_places(validity: Validity) -> list[tuple[int, ...]]:
 
 
 def _named(validity: Validity, rows: Iterable[int | str]) -> set[Row]:
-    """Return what the rows with these keys are like; V's own key names nobody."""
+    """Return the cell and metric of the rows with these keys; the record's own key names no row."""
     records = [validity.table.record(key) for key in rows]
     return {_row_of(validity, r) for r in records if r.key != validity.record.key}
 

@@ -78,7 +78,7 @@ class Reference:
         return f"<Reference {str(self.path)!r}: PRIVATE, for the owner only>"
 
 
-class Entry(NamedTuple):
+class ReferenceEntry(NamedTuple):
     """One context of a reference file. Private."""
 
     population: int
@@ -119,6 +119,10 @@ def write_reference(
         path: the file, which ends in ``.parquet``.
         limit: the most contexts to list.
         progress: called with (contexts done, contexts in all) after each block.
+
+    Raises:
+        TooLarge: there are more contexts than the limit.
+        WriteError: the file cannot be written, or finished blocks are of another request.
     """
     target = Path(path)
     check_target(target, (".parquet",), "path=")
@@ -165,7 +169,7 @@ def expected_seconds(table: Table, detector: str | Detector = "lof", *, samples:
     return (time.perf_counter() - started) / (samples * count) * every.size
 
 
-def read_entry(path: str | Path, context: Context) -> Entry:
+def read_entry(path: str | Path, context: Context) -> ReferenceEntry:
     """Look up one context in a reference file. For the owner only."""
     try:
         file = parquet.ParquetFile(path)
@@ -181,7 +185,7 @@ def read_entry(path: str | Path, context: Context) -> Entry:
         while place >= (rows := file.metadata.row_group(group).num_rows):
             place, group = place - rows, group + 1
         found = file.read_row_group(group, columns=["population", "outliers"])
-    return Entry(found["population"][place].as_py(), found["outliers"][place].as_py())
+    return ReferenceEntry(found["population"][place].as_py(), found["outliers"][place].as_py())
 
 
 # -- one block ------------------------------------------------------------------------------------

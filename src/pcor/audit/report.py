@@ -16,7 +16,7 @@ from pcor.public.guarantee import OWNER_ONLY, PureDP
 from pcor.public.schema import Value
 from pcor.releasing.plan import Plan
 
-# A delta above this is one that people are warned of: one chance in a million.
+# The report warns of any delta above this: one chance in a million.
 NOTICEABLE = 1e-6
 
 
@@ -59,7 +59,7 @@ class Exposure:
 
     Attributes:
         record: the record's key.
-        settled: the plan of the release.
+        plan: the plan of the release.
         contexts: in how many contexts the record is an outlier.
         people: how many rows were looked at, the record's own not counted.
         exposed: people in the table whose removal changes COE, most exposed first.
@@ -74,7 +74,7 @@ class Exposure:
     """
 
     record: int | str
-    settled: Plan
+    plan: Plan
     contexts: int
     people: int
     exposed: tuple[Exposed, ...] = ()
@@ -92,7 +92,7 @@ class Exposure:
     @property
     def rows_before(self) -> int:
         """How many rows stand before the record where it is named by its row number; else 0."""
-        return int(self.record) if self.settled.schema.id is None else 0
+        return int(self.record) if self.plan.schema.id is None else 0
 
     @property
     def exposed_people(self) -> int:
@@ -115,7 +115,7 @@ class Exposure:
 
         Under pure DP that of everybody.
         """
-        if not self.settled.guarantee.relaxed:
+        if not self.plan.guarantee.relaxed:
             return self.everyone
         ratios = [one.ratio for one in self.exposed if one.ratio is not None]
         return max(ratios, default=None)
@@ -127,7 +127,7 @@ class Exposure:
     @property
     def verdict(self) -> str:
         """What it comes to, in plain words."""
-        said = _verdict(self) if self.settled.guarantee.relaxed else _pure_dp_verdict(self)
+        said = _verdict(self) if self.plan.guarantee.relaxed else _pure_dp_verdict(self)
         return " ".join(filter(None, [said, position_verdict(self), self.note]))
 
     def __str__(self) -> str:
@@ -154,7 +154,7 @@ class Exposure:
                 "largest_delta": self.largest_newcomer_delta,
                 "list": [one.to_dict() for one in self.newcomers],
             },
-            "plan": self.settled.to_dict(),
+            "plan": self.plan.to_dict(),
         }
 
 
@@ -167,7 +167,7 @@ _INSTEAD = (
 
 
 def _verdict(found: Exposure) -> str:
-    epsilon = plain(found.settled.bill.epsilon)
+    epsilon = plain(found.plan.bill.epsilon)
     opening = f"For record {found.record}, a release under OCDP with epsilon {epsilon} would expose"
     newcomers = _newcomers_verdict(found)
     if not found.exposed:
@@ -203,7 +203,7 @@ def _newcomers_verdict(found: Exposure) -> str:
 
 def position_verdict(found: Exposure) -> str:
     """Say what the record's own name tells, which no comparison of answers looks at."""
-    schema = found.settled.schema
+    schema = found.plan.schema
     if schema.id is not None:
         return ""
     declared = ", which the schema declares public" if schema.positions else ""
@@ -216,7 +216,7 @@ def position_verdict(found: Exposure) -> str:
 
 
 def _pure_dp_verdict(found: Exposure) -> str:
-    epsilon = plain(found.settled.bill.epsilon)
+    epsilon = plain(found.plan.bill.epsilon)
     computed = (
         ""
         if found.everyone is None
@@ -225,12 +225,12 @@ def _pure_dp_verdict(found: Exposure) -> str:
     return (
         f"For record {found.record}, a release under guarantee {PureDP.name!r} with epsilon "
         f"{epsilon} exposes nobody: with or without any one of the {found.people:,} other people, "
-        f"or a newcomer, {found.settled.promise.bound}.{computed}"
+        f"or a newcomer, {found.plan.promise.bound}.{computed}"
     )
 
 
 def chance(delta: float) -> str:
-    """Write a delta so that nobody takes a tiny one for none, or a near-certainty for certain.
+    """Write a delta so that a tiny one does not read as 0, nor a near-certain one as 1.
 
     A computed 1 may be the rounding of a little less.
 

@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.errors import NoValidContext, ParameterError, check_whole
-from pcor.mechanism.selection import SystemChooser
+from pcor.mechanism.selection import SystemRandomSource
 from pcor.public.context import Context
 from pcor.releasing.run import check_start, draw
 from pcor.releasing.settings import Settings
 from pcor.rows.table import Table
 from pcor.search.validity import Validity
 
-Draw = Callable[[], Hashable]
+DrawFunction = Callable[[], Hashable]
 Tally = Counter[Hashable]
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -64,8 +64,8 @@ class SampledEpsilon:
 
 
 def sampled_epsilon(
-    draw_here: Draw,
-    draw_there: Draw,
+    draw_here: DrawFunction,
+    draw_there: DrawFunction,
     draws: int,
     *,
     confidence: float = 0.95,
@@ -83,6 +83,9 @@ def sampled_epsilon(
         draws: how many answers to draw on each table; half choose the event, half test it.
         confidence: the chance that what is returned is not above the truth, at least.
         delta: an additive slack that the mechanism may use.
+
+    Raises:
+        ParameterError: ``draws``, ``confidence`` or ``delta`` is out of range.
     """
     check_whole("draws", draws)
     if draws < 2:
@@ -109,7 +112,7 @@ def sampled_epsilon(
     return SampledEpsilon(max(0.0, bound), delta, confidence, draws, likelier, event)
 
 
-def answers(table: Table, record: int | str, epsilon: object, **options: Any) -> Draw:
+def answers(table: Table, record: int | str, epsilon: object, **options: Any) -> DrawFunction:
     """Return a function that draws one answer of a release. For the owner only; nothing is charged.
 
     The answers are contexts, and ``None`` where none was found. Every draw is by the operating
@@ -121,21 +124,21 @@ def answers(table: Table, record: int | str, epsilon: object, **options: Any) ->
         epsilon: the total cost of a release.
         **options: the options of ``pcor.release``.
     """
-    settled = Settings.of(**options).plan(table.schema, epsilon)
+    plan = Settings.of(**options).plan(table.schema, epsilon)
     queried = table.record(record)
-    check_start(settled.search, queried)
-    validity, chooser = Validity(table, queried, settled.detector), SystemChooser()
+    check_start(plan.search, queried)
+    validity, chooser = Validity(table, queried, plan.detector), SystemRandomSource()
 
     def answer() -> Context | None:
         try:
-            return Context.from_mask(table.schema, draw(settled, validity, chooser))
+            return Context.from_mask(table.schema, draw(plan, validity, chooser))
         except NoValidContext:
             return None
 
     return answer
 
 
-def _tally(draw_one: Draw, draws: int) -> Tally:
+def _tally(draw_one: DrawFunction, draws: int) -> Tally:
     return Counter(draw_one() for _ in range(draws))
 
 

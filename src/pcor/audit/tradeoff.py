@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pcor.detectors import Detector, get_detector
 from pcor.errors import NoValidContext, ParameterError, TooLarge, check_whole, counted
-from pcor.mechanism.randomness import Chooser
+from pcor.mechanism.randomness import RandomSource
 from pcor.public.context import Context
 from pcor.public.guarantee import PureDP
 from pcor.public.schema import Schema
@@ -28,7 +28,7 @@ from pcor.releasing.plan import Plan
 from pcor.releasing.run import best_first, explore
 from pcor.releasing.settings import Settings
 from pcor.rows.table import Table
-from pcor.search.best_first import BestFirst, Met
+from pcor.search.best_first import BestFirst, RankedCandidates
 from pcor.search.blocks import ENUMERATION_LIMIT
 from pcor.search.coe import outliers
 from pcor.search.direct import COUNTABLE, advice
@@ -53,7 +53,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Line:
+class TradeoffLine:
     """One way to release: the settings that stay while epsilon changes."""
 
     name: str
@@ -62,21 +62,26 @@ class Line:
     def plan(
         self, schema: Schema, epsilon: object, detector: Detector, limit: int = ENUMERATION_LIMIT
     ) -> Plan:
-        """Settle a release of this line."""
+        """Plan a release of this line."""
         most = limit if self.settings.search == "direct" else None
         return replace(self.settings, detector=detector, limit=most).plan(schema, epsilon)
 
 
-_DIRECT = Line("direct", Settings(search="direct"))
+_DIRECT = TradeoffLine("direct", Settings(search="direct"))
 LINES = (
     _DIRECT,
-    *(Line(name, Settings(search=name)) for name in ("widest_first", "uniform", "random_walk")),
-    *(Line(name, Settings(search=name)) for name in ("depth_first", "breadth_first")),
-    Line("breadth_first, paper's price", Settings(search="breadth_first", accounting="paper")),
-    Line("breadth_first, delta 1e-6", Settings(search="breadth_first", delta="1e-6")),
+    *(
+        TradeoffLine(name, Settings(search=name))
+        for name in ("widest_first", "uniform", "random_walk")
+    ),
+    *(TradeoffLine(name, Settings(search=name)) for name in ("depth_first", "breadth_first")),
+    TradeoffLine(
+        "breadth_first, paper's price", Settings(search="breadth_first", accounting="paper")
+    ),
+    TradeoffLine("breadth_first, delta 1e-6", Settings(search="breadth_first", delta="1e-6")),
 )
 # With a detector that counts.
-PURE_DP = Line(f"direct, {PureDP.name}", Settings(search="direct", guarantee=PureDP.name))
+PURE_DP = TradeoffLine(f"direct, {PureDP.name}", Settings(search="direct", guarantee=PureDP.name))
 
 
 @dataclass(frozen=True)
@@ -123,7 +128,7 @@ def tradeoff(
     *,
     detector: str | Detector = "lof",
     epsilons: Sequence[object] = EPSILONS,
-    lines: Sequence[Line] = LINES,
+    lines: Sequence[TradeoffLine] = LINES,
     seed: int = 0,
     limit: int = ENUMERATION_LIMIT,
     progress: Progress | None = None,
@@ -139,6 +144,11 @@ def tradeoff(
         seed: of all random decisions; every line and epsilon gets the same.
         limit: the largest space of contexts to look for the largest valid one in.
         progress: called with (parts done, parts in all) now and then.
+
+    Raises:
+        ParameterError: there is no record or no epsilon.
+        TooLarge: the space is larger than the limit.
+        NoValidContext: one of the records is an outlier nowhere.
     """
     if not records or not epsilons:
         raise ParameterError("the trade-off needs at least one record and one epsilon")
@@ -146,8 +156,8 @@ def tradeoff(
     rule = get_detector(detector)
     plans = {line: [line.plan(table.schema, e, rule, limit) for e in epsilons] for line in lines}
     direct = [_DIRECT.plan(table.schema, e, rule, limit) for e in epsilons]
-    flattest = min(float(settled.bill.eta) for settled in direct)
-    found: dict[Line, list[list[Outcome]]] = {line: [] for line in lines}
+    flattest = min(float(plan.bill.eta) for plan in direct)
+    found: dict[TradeoffLine, list[list[Outcome]]] = {line: [] for line in lines}
     for place, record in enumerate(records):
         validity = Validity(table, table.record(record), rule)
         valid = _best(validity, flattest)
@@ -157,9 +167,9 @@ def tradeoff(
             if progress is not None:
                 progress(done + 1, len(records) * len(lines))
     return [
-        _point(line, settled, [row[column] for row in found[line]])
+        _point(line, plan, [row[column] for row in found[line]])
         for line in lines
-        for column, settled in enumerate(plans[line])
+        for column, plan in enumerate(plans[line])
     ]
 
 
@@ -205,7 +215,7 @@ class Outcome(NamedTuple):
     validity: float
 
 
-class Candidates(NamedTuple):
+class ScoredContexts(NamedTuple):
     """What the final draw is among, by falling score. Private."""
 
     scores: Numbers
@@ -213,74 +223,74 @@ class Candidates(NamedTuple):
 
 
 def _outcomes(
-    plans: Sequence[Plan], validity: Validity, valid: Candidates, seed: int
+    plans: Sequence[Plan], validity: Validity, valid: ScoredContexts, seed: int
 ) -> list[Outcome]:
     """Return what to expect of each plan of a line, for one record."""
     largest = int(valid.populations[0])
-    flattest = min(float(settled.bill.eta) for settled in plans)
-    found: Candidates | None = None
+    flattest = min(float(plan.bill.eta) for plan in plans)
+    found: ScoredContexts | None = None
     outcomes = []
-    for settled in plans:
+    for plan in plans:
         # Only paid choices depend on epsilon; other candidates serve for all.
-        if found is None or settled.search.paid_choices:
-            found = _candidates(settled, validity, valid, seeded(seed), flattest)
-        outcomes.append(expected(found, largest, float(settled.bill.eta), settled.selection))
+        if found is None or plan.search.paid_choices:
+            found = _candidates(plan, validity, valid, seeded(seed), flattest)
+        outcomes.append(expected(found, largest, float(plan.bill.eta), plan.selection))
     return outcomes
 
 
 def _candidates(
-    settled: Plan, validity: Validity, valid: Candidates, chooser: Chooser, eta: float
-) -> Candidates:
-    """Run a search. Nothing found is no candidates."""
-    if settled.search.draws_directly:
-        order = best_first(settled, validity)
+    plan: Plan, validity: Validity, valid: ScoredContexts, chooser: RandomSource, eta: float
+) -> ScoredContexts:
+    """Run a search; return no candidates where it finds none."""
+    if plan.search.draws_directly:
+        order = best_first(plan, validity)
         return _by_margin(order, validity, eta) if isinstance(order, MarginOrder) else valid
     try:
-        _, listed = explore(settled, validity, chooser)
+        _, listed = explore(plan, validity, chooser)
     except NoValidContext:
         listed = []
     scores = np.sort(np.array(listed, dtype=np.int64))[::-1]
-    return Candidates(scores, scores)
+    return ScoredContexts(scores, scores)
 
 
-def _best(validity: Validity, eta: float) -> Candidates:
+def _best(validity: Validity, eta: float) -> ScoredContexts:
     """Return the valid contexts, largest first, until the others can hardly be drawn."""
     order = BestFirst(validity, validity.table.cells.cell_counts)
-    _meet(order, eta)
+    _rank_near_best(order, eta)
     scores = _scores(order)
     if not len(scores):
         raise NoValidContext("one of the records has no valid context at all; give outliers only")
-    return Candidates(scores, scores)
+    return ScoredContexts(scores, scores)
 
 
-def _by_margin(order: MarginOrder, validity: Validity, eta: float) -> Candidates:
+def _by_margin(order: MarginOrder, validity: Validity, eta: float) -> ScoredContexts:
     """Return all contexts by margin score, or those that can be drawn where they are too many."""
     if order.list_all():
-        return Candidates(order.scores, order.populations() * (order.scores > 0))
-    _meet(order, eta)
+        return ScoredContexts(order.scores, order.populations() * (order.scores > 0))
+    _rank_near_best(order, eta)
     scores = _scores(order)
-    return Candidates(scores, validity.table.populations(order.masks()) * (scores > 0))
+    return ScoredContexts(scores, validity.table.populations(order.masks()) * (scores > 0))
 
 
-def _scores(order: Met) -> Numbers:
-    met = order.met()
-    scores: Numbers = np.repeat([run.utility for run in met], [run.count for run in met])
+def _scores(order: RankedCandidates) -> Numbers:
+    ranked = order.ranked()
+    scores: Numbers = np.repeat([run.utility for run in ranked], [run.count for run in ranked])
     return scores.astype(np.int64)
 
 
-def _meet(order: BestFirst | MarginOrder, eta: float) -> None:
-    """Meet candidates until the others can hardly be drawn."""
+def _rank_near_best(order: BestFirst | MarginOrder, eta: float) -> None:
+    """Rank candidates until the others can hardly be drawn."""
     while not order.finished:
         order.advance()
-        if order.met():
-            best = order.met()[0].utility
+        if order.ranked():
+            best = order.ranked()[0].utility
             rest = [(r.count, eta * min(r.utility - best, 0)) for r in order.remaining()]
             # Under either mechanism no others are drawn with more chance than their weights' sum.
             if sum(count * float(np.exp(depth)) for count, depth in rest) < _NEGLIGIBLE:
                 break
 
 
-def expected(candidates: Candidates, largest: int, eta: float, mechanism: str) -> Outcome:
+def expected(candidates: ScoredContexts, largest: int, eta: float, mechanism: str) -> Outcome:
     """Return what the final draw gives on average."""
     if len(candidates.scores) == 0:
         return Outcome(0.0, 0.0)
@@ -320,18 +330,18 @@ def _chances(depth: Floats, counts: Floats, mechanism: str) -> Floats:
     return chances
 
 
-def _point(line: Line, settled: Plan, outcomes: Sequence[Outcome]) -> Point:
+def _point(line: TradeoffLine, plan: Plan, outcomes: Sequence[Outcome]) -> Point:
     utilities = np.array([outcome.utility for outcome in outcomes])
     resampled = np.random.default_rng(0).choice(utilities, (2000, len(utilities))).mean(axis=1)
     low, high = np.quantile(resampled, [0.05, 0.95])
     return Point(
-        epsilon=float(settled.bill.epsilon),
+        epsilon=float(plan.bill.epsilon),
         line=line.name,
-        search=settled.search.name,
-        guarantee=settled.guarantee.name,
-        accounting=settled.bill.accounting,
-        delta=float(settled.bill.delta),
-        detector=settled.detector.name,
+        search=plan.search.name,
+        guarantee=plan.guarantee.name,
+        accounting=plan.bill.accounting,
+        delta=float(plan.bill.delta),
+        detector=plan.detector.name,
         records=len(outcomes),
         utility=float(utilities.mean()),
         low=float(low),

@@ -23,7 +23,7 @@ from pcor.audit.exposure import audited_settings, planned_exposure
 from pcor.audit.match import KINDS, REPEATS, group_delta, group_epsilon
 from pcor.audit.report import chance
 from pcor.cli import options
-from pcor.cli.compiling import tell_of_compiling
+from pcor.cli.compilation import tell_of_compiling
 from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell, waiting
 from pcor.cli.setting_flags import NO_SETTINGS, GivenSettings, with_settings
 from pcor.errors import ParameterError, check_whole, plain
@@ -47,7 +47,7 @@ Records = Annotated[
 @guarded
 @with_settings("audit")
 def audit(
-    file: options.Rows,
+    file: options.RowsFile,
     schema: options.SchemaFile,
     record: Records = [],  # noqa: B006 (typer copies it)
     records: Annotated[
@@ -103,7 +103,7 @@ def audit(
     check_whole("--repeats", repeats)
     declared = Schema.from_file(schema, draft=True)
     settings = audited_settings(given.read(declared), limit)
-    settled = settings.plan(declared, epsilon)  # refuses without looking at rows
+    plan = settings.plan(declared, epsilon)  # refuses without looking at rows
     tell_of_compiling()
     with waiting("reading the table", quiet=as_json):
         table = pcor.Table(file, declared)
@@ -115,13 +115,9 @@ def audit(
         tell(f"auditing record {key}: judging its contexts again for each person in the table ...")
         with progress_bar(f"auditing record {key}") as progress:
             found.append(
-                planned_exposure(
-                    settled, table, key, insert=metrics, limit=limit, progress=progress
-                )
+                planned_exposure(plan, table, key, insert=metrics, limit=limit, progress=progress)
             )
-        matches.append(
-            _matches(table, key, settled.detector, repeats, seed, limit) if match else []
-        )
+        matches.append(_matches(table, key, plan.detector, repeats, seed, limit) if match else [])
     if out is not None:
         from pcor.audit.chart import exposure_chart, save_exposure_chart
 
@@ -210,13 +206,13 @@ def _content(
     for one, several in zip(found, matches, strict=True):
         content = {k: v for k, v in one.to_dict().items() if k not in ("owner_only", "plan")}
         if match:
-            promise = one.settled.promise
+            promise = one.plan.promise
             content["match"] = [m.to_dict() | {"group": m.group(promise)} for m in several]
         records.append(content)
     return {
         "owner_only": OWNER_ONLY,
         "private": True,
-        "plan": found[0].settled.to_dict(),
+        "plan": found[0].plan.to_dict(),
         "records": records,
         "together": {k: v for k, v in joint_exposure(found).to_dict().items() if k != "owner_only"},
     }
@@ -232,10 +228,10 @@ def _text(found: Exposure, matches: Sequence[Match]) -> str:
         lines += [
             "",
             "Answers possible with and without an exposed person: largest log ratio "
-            f"{ratio:.4g} (epsilon is {plain(found.settled.bill.epsilon)}).",
+            f"{ratio:.4g} (epsilon is {plain(found.plan.bill.epsilon)}).",
         ]
     if matches:
-        lines += _match_lines(matches, found.settled.promise)
+        lines += _match_lines(matches, found.plan.promise)
     return "\n".join(lines)
 
 

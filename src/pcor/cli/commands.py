@@ -23,8 +23,8 @@ COMMANDS = {
         "Release one context on built-in synthetic data; no data of yours is needed.",
     ),
     "schema": ("schema:app", "Draft a schema, or check that a table fits one."),
-    "plan": ("releasing:plan", "Tell what a release would do and cost."),
-    "release": ("releasing:release", "Release one context in which the record is an outlier."),
+    "plan": ("releases:plan", "Tell what a release would do and cost."),
+    "release": ("releases:release", "Release one context in which the record is an outlier."),
     "contexts": (
         "owner:contexts",
         "OWNER ONLY: list every context in which the record is an outlier (COE).",
@@ -63,7 +63,7 @@ COMMANDS = {
 }
 
 
-class Later(TyperCommand):
+class LazyCommand(TyperCommand):
     """A command that is known by its name and its line until somebody uses it."""
 
     def load(self) -> Any:
@@ -89,7 +89,7 @@ class Commands(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         for name, (_, line) in COMMANDS.items():
-            self.add_command(Later(name, help=line))
+            self.add_command(LazyCommand(name, help=line))
 
     def main(
         self,

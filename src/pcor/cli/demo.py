@@ -10,7 +10,7 @@ from pyarrow import csv, parquet
 
 import pcor
 from pcor.cli import options
-from pcor.cli.compiling import tell_of_compiling
+from pcor.cli.compilation import tell_of_compiling
 from pcor.cli.output import guarded, say, say_json, waiting
 from pcor.demo import (
     CLAIM,

@@ -35,7 +35,7 @@ _REQUIREMENT = re.compile(r"([\w.-]+)(?:\[\w+\])? *([^; ]*)(?: *; *extra == ['\"
 
 
 @dataclass(frozen=True)
-class Check:
+class InstallationCheck:
     """One line: what was looked at, whether it is fine, what was found, and what to do."""
 
     what: str
@@ -57,7 +57,7 @@ def doctor(as_json: AsJson = False) -> None:
     Example: pcor doctor
     """
     checks = [
-        Check(
+        InstallationCheck(
             "python", sys.version_info >= (3, 11), platform.python_version(), "use 3.11 or newer"
         ),
         *(_package(name, bounds, _REINSTALL) for name, bounds in declared().items()),
@@ -83,7 +83,7 @@ def doctor(as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-def _rows(checks: Iterable[Check]) -> list[dict[str, object]]:
+def _rows(checks: Iterable[InstallationCheck]) -> list[dict[str, object]]:
     return [
         {"check": c.what, "ok": c.ok, "found": c.found} | ({} if c.ok else {"fix": c.fix})
         for c in checks
@@ -100,23 +100,23 @@ def declared(extra: str | None = None) -> dict[str, str]:
     return {one[1]: one[2] for one in found if one is not None and one[3] == extra}
 
 
-def _package(name: str, bounds: str, fix: str) -> Check:
+def _package(name: str, bounds: str, fix: str) -> InstallationCheck:
     """Look for a package in a version that is fine."""
     try:
         found = version(name)
     except PackageNotFoundError:
-        return Check(name, False, "not installed", fix)
+        return InstallationCheck(name, False, "not installed", fix)
     if not fits(found, bounds):
-        return Check(name, False, f"{found}, and {bounds} is needed", fix)
-    return Check(name, True, found)
+        return InstallationCheck(name, False, f"{found}, and {bounds} is needed", fix)
+    return InstallationCheck(name, True, found)
 
 
-def _extra(name: str, purpose: str) -> Check:
+def _extra(name: str, purpose: str) -> InstallationCheck:
     """Look for all packages of an optional part."""
     fix = f"pip install 'pcor[{name}]'"
     found = [_package(package, bounds, fix) for package, bounds in declared(name).items()]
     listed = ", ".join(f"{check.what} {check.found}" for check in found)
-    return Check(f"{name} ({purpose})", all(check.ok for check in found), listed, fix)
+    return InstallationCheck(f"{name} ({purpose})", all(check.ok for check in found), listed, fix)
 
 
 def fits(found: str, bounds: str) -> bool:
@@ -138,14 +138,18 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(parts)
 
 
-def _works(what: str, check: Callable[[], bool], fix: str) -> Check:
+def _works(what: str, check: Callable[[], bool], fix: str) -> InstallationCheck:
     try:
-        return Check(what, True, "works") if check() else Check(what, False, "is wrong", fix)
+        return (
+            InstallationCheck(what, True, "works")
+            if check()
+            else InstallationCheck(what, False, "is wrong", fix)
+        )
     except Exception as error:  # whatever it is, the answer is "does not work"
-        return Check(what, False, f"fails ({type(error).__name__})", fix)
+        return InstallationCheck(what, False, f"fails ({type(error).__name__})", fix)
 
 
-def _detectors() -> Check:
+def _detectors() -> InstallationCheck:
     """Name every detector, those of other packages too, or the first that cannot be loaded."""
     try:
         from pcor.detectors import detector_factory, detector_names
@@ -154,18 +158,20 @@ def _detectors() -> Check:
         for name in names:
             detector_factory(name)
     except ParameterError as error:
-        return Check("detectors", False, str(error))
+        return InstallationCheck("detectors", False, str(error))
     except ImportError as error:
-        return Check("detectors", False, f"cannot be loaded without {error.name}", _REINSTALL)
-    return Check("detectors", True, ", ".join(names))
+        return InstallationCheck(
+            "detectors", False, f"cannot be loaded without {error.name}", _REINSTALL
+        )
+    return InstallationCheck("detectors", True, ", ".join(names))
 
 
 def _draws() -> bool:
     """Draw where one candidate is better by far: anything else has a chance below exp(-1000)."""
     from pcor.mechanism.randomness import MECHANISMS
-    from pcor.mechanism.selection import SystemChooser
+    from pcor.mechanism.selection import SystemRandomSource
 
-    chooser = SystemChooser()
+    chooser = SystemRandomSource()
     return all(
         chooser.select([0, 1_000_000], eta=Fraction(1, 1000), mechanism=name) == 1
         for name in MECHANISMS

@@ -65,11 +65,11 @@ def _conduct(
     so_far: bool,
     as_json: bool,
 ) -> None:
-    from pcor.paper.conducting import Request, conduct
+    from pcor.paper.experiments import ExperimentRequest, conduct
     from pcor.paper.layout import grids
-    from pcor.paper.storing import NOT_PRIVATE
+    from pcor.paper.store import NOT_PRIVATE
 
-    request = Request(names, tuple(tables or ()), quick, seed, workers, so_far)
+    request = ExperimentRequest(names, tuple(tables or ()), quick, seed, workers, so_far)
     with progress_bar(f"experiment {', '.join(names)}") as progress:
         summaries = conduct(request, out, progress)
     if as_json:
@@ -138,7 +138,7 @@ def report(
             "pip install 'pcor[plots]'"
         ) from None
     from pcor.paper.markdown import written
-    from pcor.paper.storing import read_summaries
+    from pcor.paper.store import read_summaries
 
     summaries = read_summaries(out)
     target = out / "report.html"

@@ -12,7 +12,7 @@ from types import FrameType
 
 
 def leave_at_once() -> None:
-    """From now on Ctrl-C ends the program, unless whoever started it ignores the signal."""
+    """From now on Ctrl-C ends the program, unless the parent process ignores the signal."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import pcor
-from pcor.cli import paying
+from pcor.cli import payment
 from pcor.cli.output import promised, say, say_json, tell, waiting
 from pcor.errors import ParameterError, SourceError, did_you_mean, plain
 from pcor.public.schema import Schema
@@ -175,10 +175,10 @@ def release_listed(
     books = None if ledger is None else pcor.Ledger(ledger, create=False)
     paid: dict[str, Any] = dict(names)
     if books is not None:
-        paid["dataset"] = paying.check_dataset(books, names.get("dataset"), each.schema.name)
+        paid["dataset"] = payment.check_dataset(books, names.get("dataset"), each.schema.name)
     _tell_price(planned, books, paid)
     if books is None and seed is None and not as_json:
-        tell(paying.NO_BOOKS)
+        tell(payment.NO_BOOKS)
     with waiting("reading the table", quiet=as_json):
         table = read_table()
     with _progress() as progress:

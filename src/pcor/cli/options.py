@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 File = Annotated[Path, typer.Argument(help="The table: a CSV or Parquet file.", metavar="FILE")]
-Rows = Annotated[
+RowsFile = Annotated[
     str,
     typer.Argument(
         help="The table: a CSV or Parquet file, a pattern or folder of them, or a database table "
@@ -60,7 +60,7 @@ Full = Annotated[
 def check_rows(place: str) -> None:
     """Refuse a file that is not there, without looking into it; patterns and URLs may pass."""
     from pcor.rows.engines.databases import is_database_url  # not for the help of a command
-    from pcor.rows.engines.opening import is_files
+    from pcor.rows.engines.source import is_files
 
     if not is_database_url(place) and not is_files(place, None) and not Path(place).exists():
         raise SourceError(f"no such file: {place!r}; check the name, and the folder you are in")

@@ -30,7 +30,7 @@ from pcor.search.coe import (
     matching_parts,
     outlier_rows,
 )
-from pcor.search.listing import SHOWN, Tally, write_contexts
+from pcor.search.coe_file import SHOWN, Tally, write_contexts
 from pcor.support.files import check_target, write_whole
 
 # More contexts than this are written as bits only: as sentences they would fill the memory.
@@ -38,7 +38,7 @@ MOST_SENTENCES = 1_000_000
 
 CONTEXT_COLUMNS = pa.schema({"bits": pa.string(), "population": pa.int64(), "context": pa.string()})
 
-Row = dict[str, Any]
+ShownRow = dict[str, Any]
 Out = Annotated[
     Path | None, typer.Option("--out", help="Write all rows to a .parquet, .csv or .json file.")
 ]
@@ -46,7 +46,7 @@ Out = Annotated[
 
 @guarded
 def contexts(
-    file: options.Rows,
+    file: options.RowsFile,
     schema: options.SchemaFile,
     record: options.RecordKey,
     detector: DetectorName = "lof",
@@ -68,7 +68,7 @@ def contexts(
     with waiting("reading the table", quiet=as_json):
         table = pcor.Table(file, declared)
     _tell_time(table, detector, limit)
-    rows: list[Row] = []
+    rows: list[ShownRow] = []
     with progress_bar("looking at contexts") as progress:
         if out is not None and out.suffix.lower() == ".parquet":
             tally = write_contexts(
@@ -104,7 +104,7 @@ def _few_enough(parts: Iterable[MatchingContexts]) -> Iterator[MatchingContexts]
         yield part
 
 
-def _sentences(found: MatchingContexts) -> list[Row]:
+def _sentences(found: MatchingContexts) -> list[ShownRow]:
     """Spell out contexts, largest first."""
     ordered = found.largest(len(found))
     pairs = zip(ordered.contexts, ordered.populations.tolist(), strict=True)
@@ -138,7 +138,7 @@ def outliers(
     )
     with waiting("reading the table and judging its rows", quiet=as_json):
         found = outlier_rows(pcor.Table(file, declared), where, detector)
-    rows: list[Row] = [{"record": key, "value": value} for key, value in found]
+    rows: list[ShownRow] = [{"record": key, "value": value} for key, value in found]
     # Ids such as 17 and "17b" side by side: a file's column holds one kind, so all become text.
     whole = all(isinstance(key, int) for key, _ in found)
     columns = pa.schema({"record": pa.int64() if whole else pa.string(), "value": pa.float64()})
@@ -170,7 +170,7 @@ def _check_out(out: Path | None) -> None:
 def _report(
     title: str,
     content: dict[str, Any],
-    shown: list[Row],
+    shown: list[ShownRow],
     count: int,
     out: Path | None,
     *,
@@ -190,7 +190,7 @@ def _report(
         say(f"  ... and {count - len(shown):,} more; {where}")
 
 
-def _write(out: Path, rows: list[Row], columns: pa.Schema) -> None:
+def _write(out: Path, rows: list[ShownRow], columns: pa.Schema) -> None:
     def write(part: Path) -> None:
         if out.suffix.lower() == ".json":
             part.write_text(json.dumps(rows, ensure_ascii=False, indent=1), encoding="utf-8")

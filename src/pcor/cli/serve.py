@@ -106,15 +106,15 @@ def serve(
     """
     try:
         from pcor.service import run
-        from pcor.service.core.settings import Settings
+        from pcor.service.core.settings import ServiceSettings
         from pcor.service.server.sockets import listen
     except ModuleNotFoundError as missing:
         raise ParameterError(
             f"the service needs {missing.name}, which is not installed: pip install 'pcor[service]'"
         ) from None
 
-    def settings(url: str, folder: Path) -> Settings:
-        return Settings(
+    def settings(url: str, folder: Path) -> ServiceSettings:
+        return ServiceSettings(
             url,
             folder,
             delay=delay,

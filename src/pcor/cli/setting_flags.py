@@ -17,7 +17,7 @@ import typer
 from pcor.cli.options import context
 from pcor.errors import ParameterError
 from pcor.public.schema import Schema
-from pcor.releasing.settings import Door, Option, Settings
+from pcor.releasing.settings import Interface, Option, Settings
 from pcor.search.utility import Overlap
 
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -58,11 +58,11 @@ class GivenSettings:
 NO_SETTINGS = GivenSettings()
 
 
-def with_settings(door: Door) -> Callable[[Command], Command]:
-    """Put a flag for each setting that a door offers in the place of the parameter ``given``."""
+def with_settings(interface: Interface) -> Callable[[Command], Command]:
+    """Replace the parameter ``given`` by a flag for each setting that an interface offers."""
 
     def decorate(command: Command) -> Command:
-        flags = list(_flags(door))
+        flags = list(_flags(interface))
         shown = inspect.signature(command, eval_str=True)
         parameters: list[Parameter] = []
         for one in shown.parameters.values():
@@ -82,8 +82,8 @@ def with_settings(door: Door) -> Callable[[Command], Command]:
     return decorate
 
 
-def _flags(door: Door) -> Iterator[Parameter]:
-    for name, default, option in Settings.options(door):
+def _flags(interface: Interface) -> Iterator[Parameter]:
+    for name, default, option in Settings.options(interface):
         yield _parameter(name, default, _type(default, option), _flag(name, option))
         if name == "utility":
             yield _parameter("overlap_with", None, str | None, OVERLAP_WITH)

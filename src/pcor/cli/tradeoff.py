@@ -17,8 +17,8 @@ from pcor.audit.tradeoff import (
     LINES,
     PURE_DP,
     RECORDS,
-    Line,
     Point,
+    TradeoffLine,
     check_space,
     random_outliers,
 )
@@ -135,7 +135,7 @@ def _table(file: Path | None, schema: Path | None, limit: int) -> pcor.Table:
 def _points(
     table: pcor.Table,
     rule: pcor.Detector,
-    lines: Sequence[Line],
+    lines: Sequence[TradeoffLine],
     costs: Sequence[Fraction],
     count: int,
     seed: int,

@@ -24,7 +24,7 @@ CLAIM_AMOUNT = 7_480.50
 
 _ROWS = 20_000
 _FIRST = 100_001  # the id of the first claim
-_SEED = 20190634  # one by which the widest valid context of the claim is the story's
+_SEED = 20190634  # a seed for which the widest valid context of the claim is the story's
 _LAST_AGE = 93
 _GARAGES = 40
 

@@ -93,7 +93,7 @@ class Detector:
             low: the least metric of all rows.
             high: the largest.
         """
-        del value, low, high  # of use to rules that look at a range
+        del value, low, high  # used by rules that look at a range
         return Window(rows=self.window_rows)
 
     def region_ends(self, value: float) -> tuple[float, float] | None:
@@ -135,7 +135,7 @@ class Detector:
         each context covers: populations in row 0. A detector that ``wants_moments`` gets them
         from ``Validity`` always.
         """
-        del moments  # of use to kernels only
+        del moments  # used by kernels only
         return np.array(
             [self.is_outlier(*cells.distribution(mask), value) for mask in masks], dtype=bool
         )

@@ -23,6 +23,9 @@ def register_detector(name: str, factory: Callable[..., Detector]) -> None:
     Args:
         name: what to write after ``--detector`` or as ``detector=``.
         factory: a ``pcor.Detector`` class, or a function that makes one of its settings.
+
+    Raises:
+        ParameterError: the name is not one word, or the factory cannot be called.
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise ParameterError("name must be one word of letters, digits and _, such as 'mad'")
@@ -43,6 +46,10 @@ def get_detector(detector: str | Detector) -> Detector:
 
     >>> get_detector("lof:k=10,threshold=2.0")
     LOF(min_population=21, k=10, threshold=2.0, ties='lower')
+
+    Raises:
+        UnknownName: no detector has this name.
+        ParameterError: a setting is missing, unknown or out of range.
     """
     if isinstance(detector, Detector):
         return detector

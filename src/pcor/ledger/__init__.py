@@ -7,7 +7,7 @@ and the certificates that were released. No row, count, score or unreleased draw
 from pcor.ledger.accounts import Account, Status
 from pcor.ledger.entries import Entry, Head
 from pcor.ledger.ledger import Ledger
-from pcor.ledger.verifying import Verification
+from pcor.ledger.verification import Verification
 from pcor.releasing.answers import read_answer
 from pcor.releasing.payment import OWNER, Claim
 from pcor.releasing.request import Request

@@ -22,7 +22,7 @@ from pcor.releasing.amounts import DAMAGED, read_amount
 from pcor.releasing.payment import OWNER
 from pcor.releasing.request import Request
 
-NOTHING = Fraction(0)
+ZERO = Fraction(0)
 
 # Stands for the dataset itself where an account is not an analyst's.
 EVERYBODY = ""
@@ -47,11 +47,11 @@ class Account:
     dataset: str
     analyst: str
     epsilon: Fraction
-    delta: Fraction = NOTHING
+    delta: Fraction = ZERO
     cap: Fraction | None = None
-    spent_ocdp: Fraction = NOTHING
-    spent_dp: Fraction = NOTHING
-    spent_delta: Fraction = NOTHING
+    spent_ocdp: Fraction = ZERO
+    spent_dp: Fraction = ZERO
+    spent_delta: Fraction = ZERO
     closed: bool = False
 
     @property
@@ -105,8 +105,8 @@ class Account:
         pure = guarantee == PureDP.name
         return replace(
             self,
-            spent_ocdp=self.spent_ocdp + (NOTHING if pure else epsilon),
-            spent_dp=self.spent_dp + (epsilon if pure else NOTHING),
+            spent_ocdp=self.spent_ocdp + (ZERO if pure else epsilon),
+            spent_dp=self.spent_dp + (epsilon if pure else ZERO),
             spent_delta=self.spent_delta + delta,
         )
 

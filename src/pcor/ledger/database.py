@@ -44,7 +44,7 @@ NO_LEDGER = (
 
 @dataclass(frozen=True)
 class Admission:
-    """On which terms somebody may write.
+    """The terms on which a caller may write.
 
     Attributes:
         enter: lets in whoever is about to write, or refuses.
@@ -67,7 +67,7 @@ AGAIN = (
 )
 
 
-class Database:
+class LedgerDatabase:
     """Transactions on one database.
 
     Args:
@@ -140,7 +140,7 @@ class Database:
         self.engine.dispose()
 
     def _mine(self, engine: Engine) -> Engine:
-        """Leave the connections of a parent process to the parent."""
+        """Return the engine; a forked process first leaves the parent's connections alone."""
         if self._process != os.getpid():
             self.engine.dispose(close=False)
             self._process = os.getpid()

@@ -122,7 +122,7 @@ _COLUMNS = tuple(field.name for field in fields(Entry))
 
 
 def in_lines(entries: Iterable[Entry]) -> Iterator[str]:
-    """Yield the lines of an export, many at a time: each word to a client or a disk costs."""
+    """Yield the lines of an export, many at a time, because every write has a cost."""
     left = iter(entries)
     while batch := [entry.to_line() for entry in islice(left, BATCH)]:
         yield "".join(batch)

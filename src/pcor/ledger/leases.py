@@ -51,7 +51,7 @@ def renew_lease(connection: Connection, holder: str, until: int) -> None:
 
 
 def forget_lease(holder: str) -> None:
-    """Stop drawing under a lease, whether or not the ledger can be told."""
+    """Forget a lease in this process, whether or not the ledger can be written."""
     _mine.discard(holder)
 
 

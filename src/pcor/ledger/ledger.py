@@ -33,7 +33,7 @@ from pcor.errors import (
 )
 from pcor.ledger.accounts import (
     EVERYBODY,
-    NOTHING,
+    ZERO,
     Account,
     Status,
     payers,
@@ -41,7 +41,7 @@ from pcor.ledger.accounts import (
     read_accounts,
     write_account,
 )
-from pcor.ledger.charging import (
+from pcor.ledger.charges import (
     claim_request,
     find_answer,
     find_charge,
@@ -51,7 +51,7 @@ from pcor.ledger.charging import (
     standing_of,
     store_answer,
 )
-from pcor.ledger.database import NO_LEDGER, Database
+from pcor.ledger.database import NO_LEDGER, LedgerDatabase
 from pcor.ledger.entries import (
     BATCH,
     Entry,
@@ -66,10 +66,10 @@ from pcor.ledger.entries import (
 from pcor.ledger.leases import LEASE, RENEWAL, end_lease, forget_lease, renew_lease
 from pcor.ledger.refusals import MOST, forget_refusals, read_refusals
 from pcor.ledger.trust import Trust
-from pcor.ledger.upgrading import open_tables
-from pcor.ledger.verifying import Totals, Verification, check_books
-from pcor.mechanism.randomness import Chooser
-from pcor.mechanism.selection import SystemChooser
+from pcor.ledger.upgrade import open_tables
+from pcor.ledger.verification import Totals, Verification, check_books
+from pcor.mechanism.randomness import RandomSource
+from pcor.mechanism.selection import SystemRandomSource
 from pcor.public.schema import UNNAMED
 from pcor.releasing.amounts import DAMAGED, amount
 from pcor.releasing.answers import write_answer
@@ -93,6 +93,10 @@ class Ledger:
         create: make a new ledger where there is none; otherwise that is refused.
         clock: seconds since 1970; for tests.
         patience: seconds to wait while others write; a minute if it is left out.
+
+    Raises:
+        ParameterError: this is not the path or URL of a ledger.
+        LedgerError: it cannot be opened, is damaged, or is of a newer version.
     """
 
     def __init__(
@@ -103,7 +107,7 @@ class Ledger:
         clock: Callable[[], float] = time.time,
         patience: float | None = None,
     ) -> None:
-        self.database = Database(url, create=create, patience=patience)
+        self.database = LedgerDatabase(url, create=create, patience=patience)
         self._clock = clock
         self._trust = Trust()
         open_tables(self.database, create=create)
@@ -123,6 +127,9 @@ class Ledger:
             epsilon: the ceiling on the sum of all epsilons, whatever their guarantee.
             delta: the ceiling on the sum of all deltas; by default none may have one.
             cap: the most that one release may cost.
+
+        Raises:
+            ParameterError: an amount is not positive, or below what is spent.
         """
         most = None if cap is None else amount(cap, "cap")
         return self._set_ceiling(dataset, EVERYBODY, epsilon, delta, most)
@@ -133,6 +140,10 @@ class Ledger:
         An allotment is a ceiling and keeps nothing aside: allotments may add up to more than the
         budget, and then who comes first is served. Without one an analyst can spend nothing. One
         that was closed is opened again, with what was spent of it.
+
+        Raises:
+            ParameterError: an amount is not positive, or below what is spent; or there is no
+                budget.
         """
         if check_name("analyst", analyst) == OWNER:
             raise ParameterError(f"the analyst {OWNER!r} spends from the budget, without allotment")
@@ -144,6 +155,9 @@ class Ledger:
         What was spent stays spent: ``allot`` opens the allotment again, and counts on from there.
         What was paid for is still answered, and the same question again stays free. An allotment
         that is closed already stays so, and nothing is written.
+
+        Raises:
+            ParameterError: there is no such budget or allotment.
         """
         check_name("dataset", dataset)
         check_name("analyst", analyst)
@@ -171,7 +185,7 @@ class Ledger:
     ) -> Status:
         check_name("dataset", dataset)
         wanted = amount(epsilon)
-        slack = NOTHING if delta is None else amount(delta, "delta")
+        slack = ZERO if delta is None else amount(delta, "delta")
         self._trust.begin(self.database)
         with self.database.writing() as connection:
             head = lock_head(connection)
@@ -192,7 +206,11 @@ class Ledger:
             return _status(connection, dataset)
 
     def status(self, dataset: str) -> Status:
-        """Return the books of a dataset."""
+        """Return the books of a dataset.
+
+        Raises:
+            ParameterError: the dataset has no budget.
+        """
         with self.database.reading() as connection:
             return _status(connection, dataset)
 
@@ -207,7 +225,7 @@ class Ledger:
         if analyst is None or analyst == OWNER:
             return Amount(books.left)
         own = [one.left for one in books.allotments if one.analyst == analyst and not one.closed]
-        return Amount(min(books.left, *own) if own else NOTHING)
+        return Amount(min(books.left, *own) if own else ZERO)
 
     # -- releases ----------------------------------------------------------------------------------
 
@@ -221,7 +239,7 @@ class Ledger:
         analyst: str = OWNER,
         key: str | None = None,
         version: str | None = None,
-        chooser: Chooser | None = None,
+        chooser: RandomSource | None = None,
         **options: Any,
     ) -> Release:
         """Release one context, paid from the ledger; the same request again is free.
@@ -242,6 +260,12 @@ class Ledger:
                 which guesses at a row could be tried out.
             chooser: where random decisions come from; by default the operating system.
             **options: as for ``pcor.release``: detector, search, utility, guarantee, ...
+
+        Raises:
+            PcorError: what ``pcor.release`` raises.
+            KeyConflict: the key stands for another request.
+            StillRunning: the same request is being answered by another process.
+            LedgerError: the ledger cannot be read or written, or is damaged.
         """
         check_table(table)
         return self.release_planned(
@@ -257,7 +281,7 @@ class Ledger:
 
     def release_planned(
         self,
-        settled: Plan,
+        plan: Plan,
         table: Table,
         record: int | str,
         *,
@@ -265,13 +289,13 @@ class Ledger:
         analyst: str = OWNER,
         key: str | None = None,
         version: str | None = None,
-        chooser: Chooser | None = None,
+        chooser: RandomSource | None = None,
     ) -> Release:
         """Carry out a plan that was made for this table's schema; as ``release``, which plans."""
-        chooser = SystemChooser() if chooser is None else chooser
+        chooser = SystemRandomSource() if chooser is None else chooser
         names: dict[str, Any] = {"analyst": analyst, "key": key, "version": version}
-        request = self.request(settled, record, dataset=dataset, private=chooser.private, **names)
-        return release_paid(self, request, settled, table, record, chooser)
+        request = self.request(plan, record, dataset=dataset, private=chooser.private, **names)
+        return release_paid(self, request, plan, table, record, chooser)
 
     remembers = True
 
@@ -307,7 +331,11 @@ class Ledger:
         )
 
     def answered(self, request: Request) -> Claim | None:
-        """Return the stored answer of a request, if there is one. Free."""
+        """Return the stored answer of a request, if there is one. Free.
+
+        Raises:
+            KeyConflict: the key stands for another request.
+        """
         with self.database.reading() as connection:
             return find_answer(connection, request)
 
@@ -354,6 +382,12 @@ class Ledger:
             request: what is asked for.
             admit: may refuse, by raising, what was not charged before; it is called inside the
                 transaction that would charge, so what it counts is true until then.
+
+        Raises:
+            BudgetExceeded: an account cannot pay; nothing was spent.
+            KeyConflict: the key stands for another request.
+            StillRunning: the same request is being answered by another process.
+            LedgerError: the ledger cannot be written, or is damaged.
         """
         made: Claim | BudgetExceeded | None = None
         self._trust.begin(self.database)
@@ -388,6 +422,9 @@ class Ledger:
             outcome: what was drawn, or the error that the draw ended in.
             then: is told what is stored, inside the same transaction: what it writes is kept
                 together with the answer, and if it raises, neither is.
+
+        Raises:
+            LedgerError: the claim is not of this ledger, or the ledger cannot be written.
         """
         with self.database.writing() as connection:
             head = lock_head(connection)
@@ -522,7 +559,7 @@ def _new_account(connection: Connection, dataset: str, analyst: str) -> Account:
     """Return an account with nothing spent, unless there is one that its index hides."""
     if any((a.dataset, a.analyst) == (dataset, analyst) for a in read_accounts(connection)):
         raise LedgerError(DAMAGED)
-    return Account(dataset, analyst, NOTHING)
+    return Account(dataset, analyst, ZERO)
 
 
 def _status(connection: Connection, dataset: str) -> Status:

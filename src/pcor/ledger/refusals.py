@@ -12,7 +12,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from pcor.ledger import tables
 
-# So many refusals of an analyst and dataset are entries of their own.
+# This many refusals of an analyst and dataset are entries of their own; the rest are counted.
 MOST = 16
 
 

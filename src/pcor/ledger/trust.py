@@ -15,12 +15,12 @@ from sqlalchemy import Connection
 
 from pcor.errors import LedgerError, PcorError
 from pcor.ledger.accounts import read_account
-from pcor.ledger.database import Database
+from pcor.ledger.database import LedgerDatabase
 from pcor.ledger.entries import Head, read_entries, read_head
-from pcor.ledger.verifying import Totals, Verification, check_books, check_entry
+from pcor.ledger.verification import Totals, Verification, check_books, check_entry
 from pcor.releasing.amounts import DAMAGED
 
-# So many entries are checked before the first charge of a process, and followed at once later on.
+# How many entries are checked before the first charge of a process, and at once later on.
 RECENT = 1000
 
 
@@ -33,11 +33,11 @@ class Trust:
         self._damaged = False
 
     def learn(self, checked: Verification) -> None:
-        """Go by what a verification found."""
+        """Take over the accounts that a verification has computed."""
         self._damaged, self._begun = not checked.ok, True
         self._totals = checked.totals if checked.ok else None
 
-    def begin(self, database: Database) -> None:
+    def begin(self, database: LedgerDatabase) -> None:
         """Check the newest entries, once; refuse to go on where they are damaged."""
         if self._damaged:
             raise LedgerError(DAMAGED)
@@ -60,7 +60,7 @@ class Trust:
         if totals is None:
             return
         if head.entries - totals.head.entries > RECENT:
-            self._totals = None  # others have written too much to be read while everybody waits
+            self._totals = None  # too many new entries to be read under the lock
             return
         _follow(connection, totals)
         if totals.head != head:

@@ -23,15 +23,15 @@ from typing import Protocol
 
 import numpy as np
 
-from pcor.mechanism.samplers import Uniform, exp_bounds, pick_success
+from pcor.mechanism.samplers import UniformDraw, exp_bounds, pick_success
 
-# Digits of the first attempt, in bits; doubled as often as needed.
+# Bits of precision of the first attempt; doubled until the draw is decided.
 FIRST_BITS = 192
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """So many candidates, one after the other, of the same utility; or at most these."""
+    """A run of candidates with equal utility, or an upper bound on one."""
 
     utility: int
     count: int
@@ -42,26 +42,26 @@ class Candidates(Protocol):
 
     @property
     def finished(self) -> bool:
-        """Whether everything was met."""
+        """Whether all candidates are ranked."""
         ...
 
-    def met(self) -> Sequence[Run]:
-        """Return the candidates met so far, in order: utilities never rise."""
+    def ranked(self) -> Sequence[Run]:
+        """Return the candidates ranked so far: utilities never rise."""
         ...
 
     def remaining(self) -> Sequence[Run]:
-        """Return upper bounds on all that was not met; empty once everything was."""
+        """Return upper bounds on the candidates not ranked yet; empty once all are."""
         ...
 
     def advance(self) -> None:
-        """Meet some more."""
+        """Rank more candidates."""
         ...
 
 
 def draw_first(
     candidates: Candidates,
     eta: Fraction,
-    uniform: Uniform,
+    uniform: UniformDraw,
     mechanism: str = "exponential",
 ) -> int | None:
     """Return the place of one candidate, drawn by a selection mechanism with exponent eta.
@@ -69,7 +69,7 @@ def draw_first(
     ``None`` if there is no candidate at all. ``uniform(n)`` gives one of ``0 .. n-1``.
     """
     decide = _pointed_at if mechanism == "exponential" else _last_success
-    while not candidates.met():
+    while not candidates.ranked():
         if candidates.finished:
             return None
         candidates.advance()
@@ -83,26 +83,28 @@ def draw_first(
             bits *= 2
     if mechanism == "exponential":
         return place
-    met = candidates.met()
-    utilities = np.repeat([run.utility for run in met], [run.count for run in met])[: place + 1]
+    ranked = candidates.ranked()
+    utilities = np.repeat([run.utility for run in ranked], [run.count for run in ranked])[
+        : place + 1
+    ]
     return pick_success(utilities[0] - utilities, eta, uniform)
 
 
 def _pointed_at(candidates: Candidates, eta: Fraction, point: int, bits: int) -> int | None:
     """Return the candidate that U points to, if that is certain by now."""
-    met = candidates.met()
-    best = met[0].utility
-    weights = [exp_bounds(eta * (best - run.utility), bits) for run in met]
+    ranked = candidates.ranked()
+    best = ranked[0].utility
+    weights = [exp_bounds(eta * (best - run.utility), bits) for run in ranked]
     rest = sum(
         run.count * exp_bounds(eta * max(best - run.utility, 0), bits)[1]
         for run in candidates.remaining()
     )
-    low = sum(run.count * lower for run, (lower, _) in zip(met, weights, strict=True))
-    high = sum(run.count * upper for run, (_, upper) in zip(met, weights, strict=True))
+    low = sum(run.count * lower for run, (lower, _) in zip(ranked, weights, strict=True))
+    high = sum(run.count * upper for run, (_, upper) in zip(ranked, weights, strict=True))
     # U * Z, rounded outward: Z is at least what was met, at most that and all the rest.
     least, most = point * low >> bits, ((point + 1) * (high + rest) >> bits) + 1
     place = below = above = 0  # candidates before this run, and bounds on their weight
-    for run, (lower, upper) in zip(met, weights, strict=True):
+    for run, (lower, upper) in zip(ranked, weights, strict=True):
         if most <= below + run.count * lower:
             if least < above or lower == 0:
                 return None
@@ -122,22 +124,22 @@ def _last_success(candidates: Candidates, eta: Fraction, point: int, bits: int) 
     T = the chance that nobody from some place on succeeds: it rises with the place, from 0 at the
     first, who always does, to 1 after the end. The last success is where T passes U.
     """
-    met, one = candidates.met(), 1 << bits
-    best = met[0].utility
+    ranked, one = candidates.ranked(), 1 << bits
+    best = ranked[0].utility
     rest = sum(
         run.count * exp_bounds(eta * max(best - run.utility, 0), bits)[1]
         for run in candidates.remaining()
     )
     # Bounds on T after everything met: (1 - q)^n >= 1 - n*q.
     low, high = max(one - rest, 0), one
-    place = sum(run.count for run in met)
-    for run in reversed(met):
+    place = sum(run.count for run in ranked)
+    for run in reversed(ranked):
         if point + 1 > low:
-            return None  # perhaps somebody later
+            return None  # a later candidate may succeed
         least, most = exp_bounds(eta * (best - run.utility), bits)
         place -= run.count
         lower = low * _power(one - most, run.count, bits, up=False) >> bits
-        if point + 1 <= lower:  # nobody in this run
+        if point + 1 <= lower:  # no candidate of this run succeeds
             low, high = lower, -(-high * _power(one - least, run.count, bits, up=True) >> bits)
             continue
         back = 1 + bisect_left(  # how many of the run, from its end, until T may have passed U

@@ -1,7 +1,7 @@
-"""Every random decision of the library passes through one ``Chooser``.
+"""The random source: every random decision of the library passes through one.
 
-Public: the protocol. A release uses ``selection.SystemChooser``, whose randomness is the operating
-system's. ``audit`` replays every possible decision instead and so computes exact output
+Public: the protocol. A release uses ``selection.SystemRandomSource``, whose randomness is the
+operating system's. ``audit`` replays every possible decision instead and so computes exact output
 distributions; ``testing.seeded`` repeats itself and marks its releases NOT PRIVATE.
 """
 
@@ -16,18 +16,18 @@ from numpy.typing import NDArray
 
 from pcor.mechanism.ordered_selection import Candidates
 
-# Which of these indices may be kept? One answer each.
+# Tells for each index whether it may be kept.
 Accepts = Callable[[Sequence[int]], NDArray[np.bool_]]
 
 MECHANISMS = ("exponential", "permute_and_flip")
 
 
-class Chooser(Protocol):
+class RandomSource(Protocol):
     """Makes the random decisions of a release."""
 
     @property
     def private(self) -> bool:
-        """Whether the decisions are fit for a release."""
+        """Whether a release that uses it is private."""
         ...
 
     def uniform(self, count: int) -> int:
@@ -63,7 +63,7 @@ class Chooser(Protocol):
 def keep_accepted(
     size: int, accepts: Accepts, *, wanted: int, cap: int, uniform: Callable[[int], int]
 ) -> list[int]:
-    """Carry out ``Chooser.sample`` with a source of uniform numbers.
+    """Carry out ``RandomSource.sample`` with a source of uniform numbers.
 
     Indices are tried in batches, which changes nothing: each is drawn alike, and the first
     ``wanted`` accepted ones are kept.

@@ -16,19 +16,19 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-Uniform = Callable[[int], int]
+UniformDraw = Callable[[int], int]
 
 # Just below log2(e) = 1.442695..., by far more than float64 rounds.
 _LOG2_E = Fraction(14426, 10000)
 
-# No proposal is rarer than 2 to minus this. A bound on numbers, not on chances.
+# No proposal has a weight below 2^-this. It bounds the numbers, and changes no chance.
 _MOST_HALVINGS = 128
 
-# Digits of the first comparison with a weight, in bits; as many more as often as needed.
+# Bits of the first comparison with a weight; as many are added until it is decided.
 _BITS = 64
 
 
-def draw_exponential(scores: Sequence[int], eta: Fraction, uniform: Uniform) -> int:
+def draw_exponential(scores: Sequence[int], eta: Fraction, uniform: UniformDraw) -> int:
     """Return an index, drawn with a chance proportional to exp(eta * score).
 
     ``uniform(n)`` gives one of ``0 .. n-1``.
@@ -49,11 +49,11 @@ def draw_exponential(scores: Sequence[int], eta: Fraction, uniform: Uniform) -> 
             return index
 
 
-def draw_permute_and_flip(scores: Sequence[int], eta: Fraction, uniform: Uniform) -> int:
-    """Return an index, drawn by permute-and-flip: visited in random order, taken by a coin's word.
+def draw_permute_and_flip(scores: Sequence[int], eta: Fraction, uniform: UniformDraw) -> int:
+    """Return an index, drawn by permute-and-flip: the first in random order to be accepted.
 
-    Coin i shows True with chance exp(eta * (score - the largest score)). The first success in a
-    random order is any one of all successes alike.
+    Index i is accepted with probability exp(eta * (score - the largest score)). The first success
+    in a random order is any one of all successes alike.
     """
     values = np.array(scores, dtype=np.int64)
     best = int(values.argmax())
@@ -61,8 +61,8 @@ def draw_permute_and_flip(scores: Sequence[int], eta: Fraction, uniform: Uniform
     return int(order[pick_success(values[best] - values[order], eta, uniform)])
 
 
-def pick_success(short: NDArray[np.int64], eta: Fraction, uniform: Uniform) -> int:
-    """Return one of those whose coin shows True, each of them alike; the last one's always does.
+def pick_success(short: NDArray[np.int64], eta: Fraction, uniform: UniformDraw) -> int:
+    """Return one of the accepted indices, each with the same chance; the last is always accepted.
 
     Coin i shows True with chance exp(-eta * short[i]). First each coin is flipped roughly, with the
     power of two above its chance: 64 bits each. The few that are left are visited in random order
@@ -85,14 +85,14 @@ def pick_success(short: NDArray[np.int64], eta: Fraction, uniform: Uniform) -> i
 
 
 def _halvings(short: NDArray[np.int64], eta: Fraction, most: int) -> NDArray[np.int64]:
-    """Return whole numbers h with 2^-h >= exp(-eta * short), as large as is cheap to say."""
+    """Return whole numbers h with 2^-h >= exp(-eta * short), close to the largest ones."""
     slope = float(eta) * float(_LOG2_E)
     halvings: NDArray[np.int64] = (np.minimum(short, most / slope) * slope).astype(np.int64)
     return halvings
 
 
-def happens(x: Fraction, halvings: int, uniform: Uniform) -> bool:
-    """Flip a coin that shows True with chance 2^halvings * exp(-x), which must not exceed 1.
+def happens(x: Fraction, halvings: int, uniform: UniformDraw) -> bool:
+    """Return True with probability 2^halvings * exp(-x), which must not exceed 1.
 
     The bits of a uniform number are fetched until it is clearly above or below.
     """

@@ -19,8 +19,8 @@ from pcor.mechanism.randomness import MECHANISMS, Accepts, keep_accepted
 from pcor.mechanism.samplers import draw_exponential, draw_permute_and_flip
 
 
-class SystemChooser:
-    """The chooser of every real release: randomness from the operating system."""
+class SystemRandomSource:
+    """The random source of every real release: the operating system's."""
 
     private = True
 

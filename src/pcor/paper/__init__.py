@@ -4,6 +4,6 @@ Private: everything. The experiments read rows and print what a release must not
 counts, times. They are for tables that anybody may look at, or for the owner's own eyes.
 
 ``published`` holds the paper's numbers; ``tables`` and ``subjects`` say what is measured on,
-``ways`` and ``measuring`` how; ``storing`` and ``running`` keep what was measured; one module per
-table or figure says what it compares; ``catalogue`` lists them.
+``ways`` and ``measurement`` how; ``units`` divides the work and ``store`` keeps what was measured;
+one module per table or figure says what it compares; ``catalogue`` lists them.
 """

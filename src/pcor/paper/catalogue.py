@@ -15,8 +15,8 @@ from pcor.paper import (
     samples,
     sampling,
 )
-from pcor.paper.running import Unit
-from pcor.paper.storing import Store
+from pcor.paper.store import Store
+from pcor.paper.units import Unit
 
 
 class Experiment(Protocol):

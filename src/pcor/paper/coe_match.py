@@ -13,11 +13,11 @@ from typing import Any
 
 from pcor.audit.match import coe_match
 from pcor.paper.published import CHANGES, MATCH
-from pcor.paper.running import Unit
-from pcor.paper.storing import Store
+from pcor.paper.store import Store
 from pcor.paper.subjects import one_subject, seed_of
 from pcor.paper.summary import mean_and_interval
 from pcor.paper.tables import REDUCED
+from pcor.paper.units import Unit
 from pcor.paper.ways import DETECTORS, authors_detector
 
 KIND = "match"

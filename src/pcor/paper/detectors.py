@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pcor.paper.comparing import OTHER, OURS, PAPER, Comparison, Line
+from pcor.paper.comparison import OTHER, OURS, PAPER, Comparison, ComparisonLine
 from pcor.paper.published import DETECTORS
 from pcor.paper.tables import LARGE, REDUCED
 from pcor.paper.ways import ours, paper
@@ -15,7 +15,7 @@ EXPERIMENT = Comparison(
     source="Tables 'Outlier Detection Algorithms', Figure 3",
     lines=(
         *(
-            Line(
+            ComparisonLine(
                 label,
                 paper("breadth_first", epsilon, 50),
                 reading,
@@ -26,7 +26,10 @@ EXPERIMENT = Comparison(
             for epsilon, reading in (("0.2", PAPER), ("0.1", OTHER))
             for name, label in _NAMES.items()
         ),
-        *(Line(label, ours("0.2"), OURS, detector=name) for name, label in _NAMES.items()),
+        *(
+            ComparisonLine(label, ours("0.2"), OURS, detector=name)
+            for name, label in _NAMES.items()
+        ),
     ),
     remarks=(
         "The paper ran this on its reduced salary table (11,000 rows): authors_salary_11k.",

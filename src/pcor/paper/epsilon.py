@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pcor.paper.comparing import OURS, PAPER, Comparison, Line
+from pcor.paper.comparison import OURS, PAPER, Comparison, ComparisonLine
 from pcor.paper.published import EPSILON
 from pcor.paper.ways import ours, paper
 
@@ -12,10 +12,12 @@ EXPERIMENT = Comparison(
     source="Tables 'Effect of privacy parameter', Figure 4",
     lines=(
         *(
-            Line(f"BFS, epsilon {cost}", paper("breadth_first", cost, 50), PAPER, published)
+            ComparisonLine(
+                f"BFS, epsilon {cost}", paper("breadth_first", cost, 50), PAPER, published
+            )
             for cost, published in EPSILON.items()
         ),
-        *(Line(f"Direct, epsilon {cost}", ours(cost), OURS) for cost in EPSILON),
+        *(ComparisonLine(f"Direct, epsilon {cost}", ours(cost), OURS) for cost in EPSILON),
     ),
     remarks=(
         "The direct mechanism is timed at epsilon 0.2 only; the other draws go on with the same "

@@ -16,7 +16,7 @@ from typing import Any
 import altair as alt
 import vl_convert  # noqa: F401 (altair draws by it; where it is missing, say so before the work)
 
-from pcor.paper.layout import GROUPS, Row, setting
+from pcor.paper.layout import GROUPS, ResultRow, setting
 from pcor.paper.summary import UTILITY_BINS
 
 _BLUE, _ORANGE, _GREEN, _GREY = "#0072B2", "#D55E00", "#009E73", "#6B6B6B"
@@ -56,7 +56,7 @@ def svg(chart: alt.TopLevelMixin, said: str, name: str) -> str:
 Figure = tuple[str, alt.TopLevelMixin]
 
 
-def _intervals(table: str, rows: Sequence[Row]) -> Figure:
+def _intervals(table: str, rows: Sequence[ResultRow]) -> Figure:
     """Means with intervals: ours by group of records, and the paper's."""
     points = []
     for row in rows:
@@ -96,12 +96,12 @@ def _intervals(table: str, rows: Sequence[Row]) -> Figure:
     return said, _ready(alt.layer(bars, marks).properties(width=460, height=alt.Step(11)))
 
 
-def _point(label: str, whose: str, row: Row, prefix: str) -> dict[str, Any]:
+def _point(label: str, whose: str, row: ResultRow, prefix: str) -> dict[str, Any]:
     named = {key: row[f"{prefix}{key}"] for key in ("utility", "low", "high")}
     return {"label": label, "whose": whose} | named
 
 
-def _utilities(table: str, rows: Sequence[Row]) -> Figure:
+def _utilities(table: str, rows: Sequence[ResultRow]) -> Figure:
     width = 1 / UTILITY_BINS
     bars = [
         {"label": setting(row), "low": n * width, "high": (n + 1) * width, "count": count}
@@ -113,7 +113,7 @@ def _utilities(table: str, rows: Sequence[Row]) -> Figure:
     return said, _histograms(bars, "utility", alt.Scale(domain=[0, 1]))
 
 
-def _times(table: str, rows: Sequence[Row]) -> Figure:
+def _times(table: str, rows: Sequence[ResultRow]) -> Figure:
     bars = [
         {"label": setting(row), "low": low, "high": high, "count": count}
         for row in rows
@@ -142,7 +142,7 @@ def _histograms(bars: list[dict[str, Any]], title: str, scale: alt.Scale) -> alt
     return _ready(chart)
 
 
-def _match(table: str, rows: Sequence[Row]) -> Figure:
+def _match(table: str, rows: Sequence[ResultRow]) -> Figure:
     points = []
     for row in rows:
         panel = f"{row['detector']}, rows {row['kind']}"
@@ -177,7 +177,7 @@ def _match(table: str, rows: Sequence[Row]) -> Figure:
     )
 
 
-def _ratio(table: str, rows: Sequence[Row]) -> Figure:
+def _ratio(table: str, rows: Sequence[ResultRow]) -> Figure:
     bars = [
         {"detector": row["detector"], "which": which, "count": row[key]}
         for row in rows
@@ -190,7 +190,7 @@ def _ratio(table: str, rows: Sequence[Row]) -> Figure:
     return said, _bars(bars, "detector", "which", [_ORANGE, _GREY], "removals")
 
 
-def _locality(table: str, rows: Sequence[Row]) -> Figure:
+def _locality(table: str, rows: Sequence[ResultRow]) -> Figure:
     bars = [
         {"rule": row["rule"], "samples collected": _size(size), "count": count}
         for row in rows

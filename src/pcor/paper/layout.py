@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pcor.paper.published import Published
+from pcor.paper.published import PublishedResult
 
-Row = dict[str, Any]
+ResultRow = dict[str, Any]
 
 GROUPS = {
     "many": "records with many valid contexts",
@@ -58,10 +58,10 @@ def grids(summary: dict[str, Any]) -> list[Grid]:
     return [make(table, [r for r in summary["rows"] if r["table"] == table]) for table in tables]
 
 
-def _releases(table: str, rows: Sequence[Row]) -> Grid:
+def _releases(table: str, rows: Sequence[ResultRow]) -> Grid:
     """Lay out one line for each way to release, with a column for each group of records."""
     groups = list(dict.fromkeys(row["group"] for row in rows))
-    lines: dict[str, dict[str, Row]] = {}
+    lines: dict[str, dict[str, ResultRow]] = {}
     for row in rows:
         lines.setdefault(setting(row), {})[row["group"]] = row
     columns = (
@@ -86,30 +86,32 @@ def _releases(table: str, rows: Sequence[Row]) -> Grid:
     return Grid(table, columns, tuple(cells))
 
 
-def _repetitions(rows: Sequence[Row], group: str) -> str:
+def _repetitions(rows: Sequence[ResultRow], group: str) -> str:
     counts = sorted({row["repetitions"] for row in rows if row["group"] == group})
     return " to ".join(map(str, dict.fromkeys([counts[0], counts[-1]])))
 
 
-def _times(row: Row, prefix: str, write: Callable[[Any], str]) -> str:
+def _times(row: ResultRow, prefix: str, write: Callable[[Any], str]) -> str:
     found = [row.get(f"{prefix}{which}") for which in ("min", "max", "avg")]
     return "" if None in found else " / ".join(map(write, found))
 
 
-def against(row: Row) -> str:
+def against(row: ResultRow) -> str:
     """Say how a utility stands to the paper's: within its interval or 0.03 of it, or not.
 
     Only for the reading that the paper's number belongs to.
     """
     if "paper_utility" not in row or not row["real"] or row["utility"] is None:
         return ""
-    published = Published(row["paper_utility"], row["paper_low"], row["paper_high"], ("", "", ""))
+    published = PublishedResult(
+        row["paper_utility"], row["paper_low"], row["paper_high"], ("", "", "")
+    )
     if published.near(row["utility"]):
         return "within"
     return "higher" if row["utility"] > row["paper_utility"] else "lower"
 
 
-def setting(row: Row) -> str:
+def setting(row: ResultRow) -> str:
     """Say how a row was released."""
     samples = f", n = {row['samples']}" if row["samples"] and "n =" not in row["label"] else ""
     cost = f", epsilon {row['epsilon']}" if "epsilon" not in row["label"] else ""
@@ -117,14 +119,14 @@ def setting(row: Row) -> str:
     return f"{row['label']}{samples}{cost} ({whose})"
 
 
-def _paper(row: Row) -> str:
+def _paper(row: ResultRow) -> str:
     if "paper_utility" not in row:
         return ""
     mark = "" if row["real"] else "; not this reading"
     return f"{row['paper_utility']:.2f} ({row['paper_low']:.2f}, {row['paper_high']:.2f}{mark})"
 
 
-def _measured(row: Row) -> str:
+def _measured(row: ResultRow) -> str:
     if row["utility"] is None:
         return "no such record"
     return f"{row['utility']:.3f} ({row['low']:.3f}, {row['high']:.3f})"
@@ -139,7 +141,7 @@ def clock(seconds: float) -> str:
     return f"{seconds * 1000:.2g} ms" if seconds < 0.1 else f"{float(f'{seconds:.2g}'):g} s"
 
 
-def _match(table: str, rows: Sequence[Row]) -> Grid:
+def _match(table: str, rows: Sequence[ResultRow]) -> Grid:
     sizes = list(dict.fromkeys(row["changed_rows"] for row in rows))
     columns = ("detector", "rows", "measure", *(f"{size} changed" for size in sizes))
     cells: list[tuple[str, ...]] = []
@@ -152,7 +154,7 @@ def _match(table: str, rows: Sequence[Row]) -> Grid:
     return Grid(table, columns, tuple(cells))
 
 
-def _shares(rows: Iterable[Row], name: str) -> Iterable[str]:
+def _shares(rows: Iterable[ResultRow], name: str) -> Iterable[str]:
     for row in rows:
         if row[name] is None:
             yield ""
@@ -160,7 +162,7 @@ def _shares(rows: Iterable[Row], name: str) -> Iterable[str]:
         yield f"{row[name]:.1%} ({row[f'{name}_low']:.1%}, {row[f'{name}_high']:.1%})"
 
 
-def _ratio(table: str, rows: Sequence[Row]) -> Grid:
+def _ratio(table: str, rows: Sequence[ResultRow]) -> Grid:
     columns = (
         "detector",
         "records",
@@ -187,7 +189,7 @@ def _ratio(table: str, rows: Sequence[Row]) -> Grid:
     return Grid(table, columns, tuple(cells))
 
 
-def _locality(table: str, rows: Sequence[Row]) -> Grid:
+def _locality(table: str, rows: Sequence[ResultRow]) -> Grid:
     names = ("start_only", "two", "three", "full_sets")
     columns = ("rule", "records", "the start only", "two", "three", "all 50", "mean")
     cells = []
@@ -203,6 +205,6 @@ def _locality(table: str, rows: Sequence[Row]) -> Grid:
     return Grid(table, columns, tuple(cells))
 
 
-def _beside_paper(row: Row, name: str) -> str:
+def _beside_paper(row: ResultRow, name: str) -> str:
     published = row.get(f"paper_{name}")
     return str(row[name]) if published is None else f"{row[name]} (paper: {published} of 200)"

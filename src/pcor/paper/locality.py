@@ -1,4 +1,4 @@
-"""Is it locality that makes the searches work? Outliers assigned at random (ROA) say no to none.
+"""Is it locality that makes the searches work? A control: outliers assigned at random (ROA).
 
 Private: the records asked about. The paper's source has a paragraph that its published version
 leaves out: a rule without any structure calls V an outlier of C iff MD5(C, V) = 0 mod 128, and
@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.paper.comparing import REPETITIONS
+from pcor.paper.comparison import REPETITIONS
 from pcor.paper.published import RANDOM_ASSIGNMENT
-from pcor.paper.running import Unit
-from pcor.paper.storing import Store
+from pcor.paper.store import Store
 from pcor.paper.subjects import Subject, one_subject, seed_of
 from pcor.paper.tables import REDUCED
+from pcor.paper.units import Unit
 from pcor.paper.ways import DETECTORS, paper
 from pcor.public.context import Context, Words
 from pcor.releasing.run import explore

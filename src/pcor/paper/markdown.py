@@ -7,7 +7,7 @@ from typing import Any
 
 from pcor.paper.layout import grids
 from pcor.paper.reasons import REASONS
-from pcor.paper.storing import NOT_PRIVATE
+from pcor.paper.store import NOT_PRIVATE
 
 _INTRODUCTION = """# The paper's experiments again
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pcor.paper.comparing import OTHER, OURS, PAPER, Comparison, Line
+from pcor.paper.comparison import OTHER, OURS, PAPER, Comparison, ComparisonLine
 from pcor.paper.published import OVERLAP
 from pcor.paper.ways import ours, paper
 
@@ -14,11 +14,11 @@ EXPERIMENT = Comparison(
     source="Tables 'Intersection Overlap Utility', Figure 2",
     lines=(
         *(
-            Line(label, paper(name, epsilon, 50, "overlap"), reading, OVERLAP[name])
+            ComparisonLine(label, paper(name, epsilon, 50, "overlap"), reading, OVERLAP[name])
             for epsilon, reading in (("0.2", PAPER), ("0.1", OTHER))
             for name, label in _NAMES.items()
         ),
-        Line("Direct", ours("0.2", "overlap"), OURS),
+        ComparisonLine("Direct", ours("0.2", "overlap"), OURS),
     ),
     remarks=(
         "Utility is the rows shared with the start context over all rows of it. The start context "

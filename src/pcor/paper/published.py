@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedResult:
     """One row of a pair of tables, performance and utility.
 
     Attributes:
@@ -38,38 +38,38 @@ class Published:
 # Sampling Methods Comparison. The last row equals the one of 100 samples below, times included,
 # though the text says 50 samples throughout.
 SAMPLING = {
-    "uniform": Published(0.65, 0.64, 0.67, ("7m", "24h", "97m")),
-    "random_walk": Published(0.57, 0.55, 0.60, ("15s", "109s", "51s")),
-    "depth_first": Published(0.88, 0.85, 0.90, ("8m", "80m", "40m")),
-    "breadth_first": Published(0.90, 0.88, 0.93, ("6m", "61m", "37m")),
+    "uniform": PublishedResult(0.65, 0.64, 0.67, ("7m", "24h", "97m")),
+    "random_walk": PublishedResult(0.57, 0.55, 0.60, ("15s", "109s", "51s")),
+    "depth_first": PublishedResult(0.88, 0.85, 0.90, ("8m", "80m", "40m")),
+    "breadth_first": PublishedResult(0.90, 0.88, 0.93, ("6m", "61m", "37m")),
 }
 
 # Intersection Overlap Utility.
 OVERLAP = {
-    "depth_first": Published(0.88, 0.86, 0.91, ("3m", "47m", "19m")),
-    "breadth_first": Published(0.97, 0.95, 0.98, ("5m", "48m", "20m")),
+    "depth_first": PublishedResult(0.88, 0.86, 0.91, ("3m", "47m", "19m")),
+    "breadth_first": PublishedResult(0.97, 0.95, 0.98, ("5m", "48m", "20m")),
 }
 
 # Outlier Detection Algorithms.
 DETECTORS = {
-    "grubbs": Published(0.86, 0.84, 0.89, ("0.5m", "1m", "0.8m")),
-    "histogram": Published(0.89, 0.87, 0.91, ("2m", "4m", "3.4m")),
+    "grubbs": PublishedResult(0.86, 0.84, 0.89, ("0.5m", "1m", "0.8m")),
+    "histogram": PublishedResult(0.89, 0.87, 0.91, ("2m", "4m", "3.4m")),
 }
 
 # Effect of the privacy parameter, by epsilon.
 EPSILON = {
-    "0.05": Published(0.67, 0.62, 0.71, ("2m", "29m", "15m")),
-    "0.1": Published(0.82, 0.78, 0.85, ("2m", "29m", "16m")),
-    "0.2": Published(0.90, 0.88, 0.93, ("3m", "30m", "17m")),
-    "0.4": Published(0.92, 0.90, 0.94, ("3m", "30m", "17m")),
+    "0.05": PublishedResult(0.67, 0.62, 0.71, ("2m", "29m", "15m")),
+    "0.1": PublishedResult(0.82, 0.78, 0.85, ("2m", "29m", "16m")),
+    "0.2": PublishedResult(0.90, 0.88, 0.93, ("3m", "30m", "17m")),
+    "0.4": PublishedResult(0.92, 0.90, 0.94, ("3m", "30m", "17m")),
 }
 
 # Effect of the number of samples.
 SAMPLES = {
-    25: Published(0.85, 0.81, 0.88, ("1m", "14m", "7m")),
-    50: Published(0.88, 0.85, 0.91, ("3m", "29m", "16m")),
-    100: Published(0.90, 0.88, 0.93, ("6m", "61m", "37m")),
-    200: Published(0.84, 0.81, 0.87, ("21m", "163m", "99m")),
+    25: PublishedResult(0.85, 0.81, 0.88, ("1m", "14m", "7m")),
+    50: PublishedResult(0.88, 0.85, 0.91, ("3m", "29m", "16m")),
+    100: PublishedResult(0.90, 0.88, 0.93, ("6m", "61m", "37m")),
+    200: PublishedResult(0.84, 0.81, 0.87, ("21m", "163m", "99m")),
 }
 
 CHANGES = (1, 5, 10, 25)

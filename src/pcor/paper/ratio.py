@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.audit.neighbours import Neighbour, removals
-from pcor.paper.comparing import REPETITIONS
-from pcor.paper.running import Unit
-from pcor.paper.storing import Store
+from pcor.paper.comparison import REPETITIONS
+from pcor.paper.store import Store
 from pcor.paper.subjects import one_subject, seed_of
 from pcor.paper.tables import REDUCED
+from pcor.paper.units import Unit
 from pcor.paper.ways import DETECTORS
 from pcor.rows.table import Table
 from pcor.search.blocks import blocks
@@ -45,7 +45,7 @@ def measure(unit: Unit) -> dict[str, Any]:
     validity = subject.validity
     numbers = random.Random(seed_of(unit.seed, KIND, unit.table, unit.detector, unit.number))  # noqa: S311
     rows = numbers.sample(_keys(validity.table), REMOVALS)
-    chances = Chances(validity, EPSILON / 2)
+    chances = DirectChances(validity, EPSILON / 2)
     found = [chances.largest_log_ratio(change) for change in removals(validity, rows=rows)]
     common = [round(ratio, 6) for ratio in found if ratio is not None]
     return {_PART: {"log_ratios": common, "nothing_common": found.count(None)}}
@@ -56,7 +56,7 @@ def _keys(table: Table) -> list[int | str]:
     return table.keys_in(everything, np.unique(table.cells.in_memory().values))
 
 
-class Chances:
+class DirectChances:
     """The direct mechanism over a record's valid contexts, before and after a removal. Private.
 
     Args:

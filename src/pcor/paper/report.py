@@ -10,11 +10,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from pcor.paper.conducting import SYNTHETIC
+from pcor.paper.experiments import SYNTHETIC
 from pcor.paper.figures import figures
 from pcor.paper.layout import Grid, grids
 from pcor.paper.reasons import REASONS
-from pcor.paper.storing import NOT_PRIVATE
+from pcor.paper.store import NOT_PRIVATE
 from pcor.public.guarantee import OWNER_ONLY
 
 TITLE = "PCOR: the paper's experiments again"

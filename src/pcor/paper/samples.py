@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pcor.paper.comparing import OURS, PAPER, Comparison, Line
+from pcor.paper.comparison import OURS, PAPER, Comparison, ComparisonLine
 from pcor.paper.published import SAMPLES
 from pcor.paper.ways import ours, paper
 
@@ -12,9 +12,11 @@ EXPERIMENT = Comparison(
     source="Tables 'Effect of # of samples', Figure 5",
     lines=(
         *(
-            Line(f"BFS, n = {count}", paper("breadth_first", "0.2", count), PAPER, published)
+            ComparisonLine(
+                f"BFS, n = {count}", paper("breadth_first", "0.2", count), PAPER, published
+            )
             for count, published in SAMPLES.items()
         ),
-        Line("Direct (no samples)", ours("0.2"), OURS),
+        ComparisonLine("Direct (no samples)", ours("0.2"), OURS),
     ),
 )

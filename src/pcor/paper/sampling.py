@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pcor.paper.comparing import OTHER, OURS, PAPER, Comparison, Line
+from pcor.paper.comparison import OTHER, OURS, PAPER, Comparison, ComparisonLine
 from pcor.paper.published import SAMPLING
 from pcor.paper.ways import ours, paper
 
@@ -19,12 +19,16 @@ EXPERIMENT = Comparison(
     source="Tables 'Sampling Methods Comparison', Figure 1",
     lines=(
         *(
-            Line(label, paper(name, "0.2", 50), PAPER, SAMPLING[name], real=name != "breadth_first")
+            ComparisonLine(
+                label, paper(name, "0.2", 50), PAPER, SAMPLING[name], real=name != "breadth_first"
+            )
             for name, label in _NAMES.items()
         ),
-        Line("DFS", paper("depth_first", "0.2", 100), OTHER, SAMPLING["depth_first"], real=False),
-        Line("BFS", paper("breadth_first", "0.2", 100), OTHER, SAMPLING["breadth_first"]),
-        Line("Direct", ours("0.2"), OURS),
+        ComparisonLine(
+            "DFS", paper("depth_first", "0.2", 100), OTHER, SAMPLING["depth_first"], real=False
+        ),
+        ComparisonLine("BFS", paper("breadth_first", "0.2", 100), OTHER, SAMPLING["breadth_first"]),
+        ComparisonLine("Direct", ours("0.2"), OURS),
     ),
     remarks=(
         "The paper labels all rows n = 50, but its BFS row equals the n = 100 row of its own "

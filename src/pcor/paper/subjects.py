@@ -53,7 +53,7 @@ class Subject:
 
 
 def seed_of(*parts: object) -> int:
-    """Return a number that follows from the parts and looks like no other's.
+    """Return a seed derived from the parts by a hash.
 
     >>> seed_of("lof", 1) == seed_of("lof", 1), seed_of("lof", 1) == seed_of("lof", 2)
     (True, False)

@@ -79,7 +79,7 @@ class Way:
         }
 
     def plan(self, schema: Schema, detector: Detector, start: Context) -> Plan:
-        """Settle the release; a search that takes a start context gets this one."""
+        """Plan the release; a search that takes a start context gets this one."""
         return replace(
             self.settings,
             detector=detector,

@@ -1,9 +1,10 @@
 """Price what a search does, in exact fractions.
 
 Public: everything here. The user gives one number, the total epsilon; the exponent eta of every
-draw follows from it. A draw costs eta times its *reach*: how far apart the changes of two scores
-can be when one row is added or removed. For scores that one row moves by at most d that is 2*d, and
-d for a monotone utility under add/remove neighbours (docs/proofs/selection.md). Two price lists:
+draw follows from it. A draw costs eta times its *score range*: how far apart the changes of two
+scores can be when one row is added or removed. For scores that one row moves by at most d that is
+2*d, and d for a monotone utility under add/remove neighbours (docs/proofs/selection.md). Two price
+lists:
 
 - ``tight``: what docs/proofs prove. A search with p paid choices makes p+1 draws. The final draw
   gets a public share of the budget, the choices before it the rest; with a delta all of them are
@@ -30,7 +31,7 @@ FINAL_SHARE = Fraction(1, 5)
 
 
 class PricedSearch(Protocol):
-    """What a search declares about its draws. The accountant needs to know nothing else of it."""
+    """What a search declares about its draws; the accountant uses nothing else of it."""
 
     @property
     def name(self) -> str:
@@ -73,8 +74,8 @@ class DeclaredUtility(Protocol):
 
 
 @dataclass(frozen=True)
-class Step:
-    """Something a release does, and its price.
+class PricedStep:
+    """One step of a release, and its privacy cost.
 
     Attributes:
         what: in words.
@@ -118,8 +119,8 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Bill:
-    """What a release costs and why.
+class PrivacyCost:
+    """The privacy cost of a release, step by step.
 
     Attributes:
         accounting: the price list.
@@ -135,7 +136,7 @@ class Bill:
     delta: Fraction
     eta: Fraction
     step_eta: Fraction
-    steps: tuple[Step, ...]
+    steps: tuple[PricedStep, ...]
 
     @property
     def total(self) -> str:
@@ -144,18 +145,18 @@ class Bill:
         return f"epsilon {plain(self.epsilon)}{slack}"
 
 
-def bill(
+def release_cost(
     search: PricedSearch,
     utility: DeclaredUtility,
     epsilon: Fraction,
     accounting: str,
     delta: Fraction = Fraction(0),
-) -> Bill:
-    """Split the total over the draws of a search."""
+) -> PrivacyCost:
+    """Return the privacy cost of a search: the total, split over its draws."""
     if accounting not in ACCOUNTINGS:
         raise UnknownName("accounting", accounting, ACCOUNTINGS)
     doubled = 1 if utility.monotonic and accounting == "tight" else 2
-    reach = doubled * Fraction(utility.sensitivity)
+    score_range = doubled * Fraction(utility.sensitivity)
     choices = search.paid_choices
     if delta > 0 and (choices == 0 or accounting == "paper"):
         raise ParameterError(
@@ -168,39 +169,47 @@ def bill(
         calls = max(choices + 1, search.paper_calls)
         final, each = epsilon / calls * (1 if choices else calls), epsilon / calls
         steps = _steps(search, calls - 1, each, final)
-        return Bill(accounting, epsilon, delta, each / reach, each / reach, steps)
+        return PrivacyCost(
+            accounting, epsilon, delta, each / score_range, each / score_range, steps
+        )
     total = rho_for(epsilon, delta) if delta > 0 else epsilon
     share = FINAL_SHARE if search.share_of_final_draw is None else search.share_of_final_draw
     final = total * share if choices else total
     each = (total - final) / max(choices, 1)
     unit = "rho" if delta > 0 else "epsilon"
-    eta, step_eta = (range_for(x) / reach if delta > 0 else x / reach for x in (final, each))
-    return Bill(
+    eta, step_eta = (
+        range_for(x) / score_range if delta > 0 else x / score_range for x in (final, each)
+    )
+    return PrivacyCost(
         accounting, epsilon, delta, eta, step_eta, _steps(search, choices, each, final, unit)
     )
 
 
-def pure_dp_bill(epsilon: Fraction, reach: int) -> Bill:
+def pure_dp_cost(epsilon: Fraction, score_range: int) -> PrivacyCost:
     """Price the one draw of a release under pure DP, among all contexts by margin score."""
-    eta = epsilon / reach
+    eta = epsilon / score_range
     # "soft" is what certificates have called it from the first on; their text stays.
-    step = Step("one draw among all contexts that contain the record, by soft score", 1, epsilon)
-    return Bill("tight", epsilon, Fraction(0), eta, eta, (step,))
+    step = PricedStep(
+        "one draw among all contexts that contain the record, by soft score", 1, epsilon
+    )
+    return PrivacyCost("tight", epsilon, Fraction(0), eta, eta, (step,))
 
 
 def _steps(
     search: PricedSearch, choices: int, each: Fraction, final: Fraction, unit: str = "epsilon"
-) -> tuple[Step, ...]:
+) -> tuple[PricedStep, ...]:
     free = Fraction(0)
     steps = []
     if search.where_it_starts:
-        steps.append(Step(f"the start context, {search.where_it_starts}", 0, free))
+        steps.append(PricedStep(f"the start context, {search.where_it_starts}", 0, free))
     if search.paid_choices:
         what = "choices of the next context, by utility, at most"
-        steps.append(Step(what, choices, each, unit))
+        steps.append(PricedStep(what, choices, each, unit))
     else:
-        steps.append(Step(f"search {search.name!r} for candidates, by validity alone", 0, free))
-    steps.append(Step("the final draw among the candidates, by utility", 1, final, unit))
+        steps.append(
+            PricedStep(f"search {search.name!r} for candidates, by validity alone", 0, free)
+        )
+    steps.append(PricedStep("the final draw among the candidates, by utility", 1, final, unit))
     return tuple(steps)
 
 

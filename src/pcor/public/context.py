@@ -34,6 +34,9 @@ class Context:
         values: attribute -> the values it may take, at least one. An attribute that is not named
             may have any of its values.
 
+    Raises:
+        ContextError: the schema does not have a name or value, or an attribute has no value.
+
     >>> schema = Schema(metric="salary", attributes={"job": ["CEO", "Lawyer"], "city": ["Ottawa"]})
     >>> context = Context(schema, {"job": ["CEO"], "city": ["Ottawa"]})
     >>> str(context), context.bits, context.mask
@@ -116,6 +119,9 @@ class Context:
         '111'
         >>> str(Context.parse(schema, "job is CEO"))
         'job is CEO; any city'
+
+        Raises:
+            ContextError: the text cannot be read, or says what the schema does not have.
         """
         text = text.strip()
         if re.fullmatch(r"<?[01]+>?", text):
@@ -135,7 +141,11 @@ class Context:
     def read(
         cls, schema: Schema, context: Context | str | Mapping[str, Iterable[Value]]
     ) -> Context:
-        """Return a context given in any form: itself, a printed form, or attribute -> values."""
+        """Return a context given in any form: itself, a printed form, or attribute -> values.
+
+        Raises:
+            ContextError: it is none of these forms, or of another schema.
+        """
         if isinstance(context, str):
             return cls.parse(schema, context)
         if isinstance(context, Mapping):
@@ -169,7 +179,11 @@ class Context:
         return wording.where(self.schema.attributes, self.values)
 
     def flip(self, position: int) -> Context:
-        """Return the context that differs in one bit; refuse if an attribute would be empty."""
+        """Return the context that differs in one bit; refuse if an attribute would be empty.
+
+        Raises:
+            ContextError: there is no such position, or its attribute would be left without a value.
+        """
         if not 0 <= position < self.schema.width:
             raise ContextError(f"position must be from 0 to {self.schema.width - 1}")
         return Context.from_mask(self.schema, self.mask ^ (1 << position))

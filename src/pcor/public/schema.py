@@ -95,6 +95,9 @@ class Schema:
         id_pattern: a regular expression (of RE2) that every id matches as a whole. Whatever does
             not is refused before anything is looked up or charged.
 
+    Raises:
+        SchemaError: the declarations are incomplete or contradict one another.
+
     >>> schema = Schema(metric="salary", attributes={"job": ["CEO", "Lawyer"], "city": ["Ottawa"]})
     >>> schema.width
     3
@@ -207,7 +210,11 @@ class Schema:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def attribute(self, name: str) -> Attribute:
-        """Return the attribute of this name, or refuse with the nearest one."""
+        """Return the attribute of this name, or refuse with the nearest one.
+
+        Raises:
+            ContextError: the schema has no attribute of this name.
+        """
         return self.attributes[self.index(name)]
 
     def index(self, name: str) -> int:
@@ -221,7 +228,11 @@ class Schema:
         return names.index(name)
 
     def check_id(self, record: object) -> None:
-        """Refuse a record that is not written like an id, where the schema says how they are."""
+        """Refuse a record that is not written like an id, where the schema says how they are.
+
+        Raises:
+            RecordError: the schema rules this id out.
+        """
         if not self.id_patterns or matches(str(record), self.id_patterns):
             return
         ways = " and ".join(
@@ -264,7 +275,11 @@ class Schema:
 
     @classmethod
     def from_dict(cls, declared: Mapping[str, Any]) -> Schema:
-        """Build a schema from the shape of a schema file."""
+        """Build a schema from the shape of a schema file.
+
+        Raises:
+            SchemaError: it is not the shape of a schema, or contradicts itself.
+        """
         _check_keys("the schema", declared, ("dataset", "metric", "attributes"))
         for table in ("metric", "attributes"):
             if table not in declared:
@@ -290,6 +305,9 @@ class Schema:
             path: where it is.
             draft: take one in which the data, and not yet the owner, says what could occur: lines
                 that ``pcor schema init`` marked REVIEW. For the owner's eyes, never for a release.
+
+        Raises:
+            SchemaError: the file cannot be read, is not a schema, or is a draft.
         """
         try:
             # Some editors begin a file with a byte order mark.

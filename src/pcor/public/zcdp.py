@@ -14,22 +14,22 @@ from functools import lru_cache
 
 from pcor.errors import ParameterError
 
-# Rho is a multiple of 2 to minus this.
+# Rho is a whole multiple of 2^-_BITS.
 _BITS = 80
 
-# Digits that are computed with, and which of them is left to rounding.
+# Decimal digits of the computation, and the slack that covers its rounding.
 _DIGITS = 80
 _SLACK = Decimal(10) ** -70
 
-# Where the best order is looked for: 1 + exp(x) for x between these.
+# The Renyi order is searched for among 1 + exp(x), x between these.
 _ORDERS = (math.log(1e-9), math.log(1e18))
 
 
 @lru_cache(maxsize=256)
 def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Return a rho, all but the largest, that converts to at most epsilon at this delta."""
+    """Return the largest rho, rounded down, that converts to at most epsilon at this delta."""
     low, high = _ORDERS
-    for _ in range(200):  # one order is best, and rho rises towards it from both sides
+    for _ in range(200):  # ternary search: rho is unimodal in the order
         third = (high - low) / 3
         left, right = (_estimate(x, epsilon, delta) for x in (low + third, high - third))
         low, high = (low + third, high) if left < right else (low, high - third)

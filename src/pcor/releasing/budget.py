@@ -42,16 +42,16 @@ class NoBooks:
         return Request(plan.schema.name, OWNER, "", *cost, str(plan.guarantee), "{}")
 
     def answered(self, request: Request) -> Claim | None:
-        """Know of no answer."""
+        """Return no answer: none is kept."""
         del request
         return None
 
     def charge(self, request: Request) -> Claim:
-        """Let anything pass."""
+        """Charge nothing, and refuse nothing."""
         return Claim(request, 0, "new")
 
     def drawing(self, claim: Claim) -> AbstractContextManager[None]:
-        """Keep nobody away: nobody else knows of this claim."""
+        """Take no lock: nobody else knows of this claim."""
         del claim
         return nullcontext()
 
@@ -65,7 +65,7 @@ class NoBooks:
         return Unfinished(paid_words(error) if self.is_paid else str(error))
 
     def receipt(self, claim: Claim) -> Receipt | None:
-        """Give none."""
+        """Return no receipt."""
         del claim
         return None
 
@@ -105,7 +105,12 @@ class Budget(NoBooks):
         return Amount(self.total - self.spent)
 
     def spend(self, epsilon: Fraction, delta: Fraction = Fraction(0)) -> None:
-        """Spend, or refuse and change nothing."""
+        """Spend, or refuse and change nothing.
+
+        Raises:
+            ParameterError: the amount is not positive.
+            BudgetExceeded: less is left than is asked for.
+        """
         if epsilon <= 0 or delta < 0:
             raise ParameterError("what is spent must be positive")
         with self._lock:

@@ -75,6 +75,9 @@ class Release:
         """Return the release that a certificate speaks of, which was drawn by this plan.
 
         The certificate stays as it is, word for word, also under a newer version of pcor.
+
+        Raises:
+            ParameterError: the certificate is not one, or was not made by this plan.
         """
         if not isinstance(certificate, Mapping) or certificate.get("format") != FORMAT:
             raise ParameterError(
@@ -166,7 +169,11 @@ class Release:
         return _page(self)
 
     def save(self, path: str | Path) -> None:
-        """Write the certificate as ``.json`` or ``.html``, whole or not at all."""
+        """Write the certificate as ``.json`` or ``.html``, whole or not at all.
+
+        Raises:
+            WriteError: the file cannot be written, or its name ends in neither.
+        """
         check_target(Path(path), (".json", ".html", ".htm"), "the certificate")
         as_html = Path(path).suffix.lower() != ".json"
         write_text(path, self.to_html() if as_html else self.to_json() + "\n")
@@ -248,7 +255,7 @@ def _plain_words(release: Release) -> str:
 
 
 def _legend(plan: Plan) -> list[str]:
-    """Explain the signs and words of a certificate that a layman has not met."""
+    """Explain the symbols and terms of a certificate to a layman."""
     items = [
         "The group is every row that has, for each attribute, one of the values that are not "
         "struck through."

@@ -83,7 +83,7 @@ class Payer(Protocol):
 
 
 def check_payer(payer: object, what: str = "budget") -> Payer:
-    """Return what pays, or refuse what cannot."""
+    """Return what pays, or raise if this is not a payer."""
     if not isinstance(payer, Payer):
         raise ParameterError(
             f"{what} must be a pcor.Budget, such as pcor.Budget(1), or a pcor.Ledger"

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from pcor.detectors import Detector
 from pcor.errors import counted, plain
-from pcor.public.accounting import Bill
+from pcor.public.accounting import PrivacyCost
 from pcor.public.guarantee import Guarantee, Promise
 from pcor.public.schema import Schema
 from pcor.releasing.estimate import Estimate, estimate
 from pcor.releasing.terms import terms_of
 from pcor.search import Search
-from pcor.search.margin import Needed
+from pcor.search.margin import Requirement
 from pcor.search.utility import Utility, describe_utility
 from pcor.support import markup
 
@@ -46,7 +46,7 @@ class Plan:
     utility: Utility
     guarantee: Guarantee
     settings: Settings
-    bill: Bill
+    bill: PrivacyCost
 
     @property
     def selection(self) -> str:
@@ -65,7 +65,7 @@ class Plan:
             by_position=self.schema.id is None,
         )
 
-    def needed(self, chance: float | Fraction = 0.99) -> Needed | None:
+    def needed(self, chance: float | Fraction = 0.99) -> Requirement | None:
         """Return what a context needs to win over every invalid one with at least this chance.
 
         Under pure DP all contexts are drawn from, valid or not, and only scores speak

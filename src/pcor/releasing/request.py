@@ -90,7 +90,7 @@ class Request:
 
     @property
     def fingerprint(self) -> str:
-        """What the question comes to in 64 digits."""
+        """The SHA-256 of the question."""
         return fingerprint(self.body)
 
     def to_dict(self) -> dict[str, Any]:

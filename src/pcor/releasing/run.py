@@ -1,4 +1,4 @@
-"""Release: check, read, spend, search, select, record. The only door through which anything leaves.
+"""Release: check, read, spend, search, select, record. The only way out for anything.
 
 Private: the table and every intermediate result, none of which leaves the process. Public: the plan
 and the context drawn. Guarantee: ``Promise``; proofs in docs/proofs. What a draw needs of the rows
@@ -12,13 +12,13 @@ from collections.abc import Sequence
 
 from pcor.detectors import Detector
 from pcor.errors import (
-    NOTHING,
+    NO_CONTEXT,
     NoValidContext,
     ParameterError,
     StartError,
 )
-from pcor.mechanism.randomness import Chooser
-from pcor.mechanism.selection import SystemChooser
+from pcor.mechanism.randomness import RandomSource
+from pcor.mechanism.selection import SystemRandomSource
 from pcor.public.context import Context
 from pcor.public.guarantee import OCDP, Guarantee
 from pcor.releasing.budget import NO_BOOKS
@@ -54,7 +54,7 @@ def release(
     limit: int | None = None,
     settings: Settings | None = None,
     budget: Payer | None = None,
-    chooser: Chooser | None = None,
+    chooser: RandomSource | None = None,
 ) -> Release:
     """Release one context in which the record is an outlier.
 
@@ -90,6 +90,15 @@ def release(
         budget: what pays, a ``Budget`` or a ``Ledger``; refuses when it cannot. A ledger pays from
             the budget of the dataset that the schema names, and the same again is free.
         chooser: where random decisions come from; by default the operating system.
+
+    Raises:
+        ParameterError: the options do not go together, or not with the schema.
+        TooLarge: there are more contexts, or more rows to be read, than a public limit allows.
+        RecordError: the record does not exist, or its id is not unique; nothing is charged.
+        SourceError: the rows cannot be read, or changed since the table was made.
+        BudgetExceeded: the budget cannot pay; nothing was spent.
+        StartError: the start context does not contain the record, or is not valid; it is charged.
+        NoValidContext: the record is an outlier nowhere, or nowhere that was looked; it is charged.
     """
     check_table(table)
     payer = NO_BOOKS if budget is None else check_payer(budget)
@@ -107,42 +116,42 @@ def release(
         limit=limit,
         settings=settings,
     )
-    settled = chosen.plan(table.schema, epsilon)
-    return release_planned(settled, table, record, budget=payer, chooser=chooser)
+    plan = chosen.plan(table.schema, epsilon)
+    return release_planned(plan, table, record, budget=payer, chooser=chooser)
 
 
 def release_planned(
-    settled: Plan,
+    plan: Plan,
     table: Table,
     record: int | str,
     *,
     budget: Payer | None = None,
-    chooser: Chooser | None = None,
+    chooser: RandomSource | None = None,
 ) -> Release:
     """Carry out a plan that was made for this table's schema; as ``release`` does, which plans."""
     payer = NO_BOOKS if budget is None else budget
-    chooser = SystemChooser() if chooser is None else chooser
-    request = payer.request(settled, record, private=chooser.private)
-    return release_paid(payer, request, settled, table, record, chooser)
+    chooser = SystemRandomSource() if chooser is None else chooser
+    request = payer.request(plan, record, private=chooser.private)
+    return release_paid(payer, request, plan, table, record, chooser)
 
 
 def release_paid(
     payer: Payer,
     request: Request,
-    settled: Plan,
+    plan: Plan,
     table: Table,
     record: int | str,
-    chooser: Chooser,
+    chooser: RandomSource,
 ) -> Release:
     """Release what was planned, as a request that a payer is charged for."""
-    if settled.schema != table.schema:
+    if plan.schema != table.schema:
         raise ParameterError("the plan was made for another schema than the table's; plan again")
     return pay_and_draw(
         payer,
         request,
-        settled,
-        lambda: look(settled, table, record),
-        lambda looked_at: release_from(settled, looked_at, chooser),
+        plan,
+        lambda: look(plan, table, record),
+        lambda looked_at: release_from(plan, looked_at, chooser),
     )
 
 
@@ -150,7 +159,7 @@ def release_paid(
 LookedAt = Validity | ParameterError
 
 
-def look(settled: Plan, table: Table, record: int | str) -> LookedAt:
+def look(plan: Plan, table: Table, record: int | str) -> LookedAt:
     """Look up the record and read all that its release needs. Before the charge; draws nothing.
 
     Raises what is about the source and the table as a whole: the record is not there, the rows
@@ -158,47 +167,47 @@ def look(settled: Plan, table: Table, record: int | str) -> LookedAt:
     own code says of the rows is an answer, and waits for the charge.
     """
     queried = table.record(record)
-    _read_for_utility(settled, table)
+    _read_for_utility(plan, table)
     try:
-        validity = Validity(table, queried, settled.detector)
+        validity = Validity(table, queried, plan.detector)
         validity.read()
     except ParameterError as error:
         return error
     return validity
 
 
-def prepare(settled: Plan, table: Table, records: Sequence[Record]) -> None:
+def prepare(plan: Plan, table: Table, records: Sequence[Record]) -> None:
     """Read what ``look`` will need for several records, in one pass of each kind."""
-    _read_for_utility(settled, table)
-    table.prepare(records, settled.detector)
+    _read_for_utility(plan, table)
+    table.prepare(records, plan.detector)
 
 
-def _read_for_utility(settled: Plan, table: Table) -> None:
-    if not counts_rows(settled.utility):
+def _read_for_utility(plan: Plan, table: Table) -> None:
+    if not counts_rows(plan.utility):
         table.read_all()  # the user's own may look at any of the rows
 
 
-def release_from(settled: Plan, looked_at: LookedAt, chooser: Chooser) -> Release:
+def release_from(plan: Plan, looked_at: LookedAt, chooser: RandomSource) -> Release:
     """Draw from what was read. After the charge, if there is one: every refusal is an answer."""
     if isinstance(looked_at, ParameterError):
         raise looked_at
     table, record = looked_at.table, looked_at.record
     # Whether a record is in a context tells its values, and whoever may name any record could read
     # them off the refusals, were they free.
-    check_start(settled.search, record)
-    mask = draw(settled, looked_at, chooser)
+    check_start(plan.search, record)
+    mask = draw(plan, looked_at, chooser)
     return Release(
         record.key,
         Context.from_mask(table.schema, mask),
-        settled,
+        plan,
         private=chooser.private,
         engine=table.engine,
     )
 
 
-def read_and_draw(settled: Plan, table: Table, record: int | str, chooser: Chooser) -> Release:
+def read_and_draw(plan: Plan, table: Table, record: int | str, chooser: RandomSource) -> Release:
     """Release what was planned and paid for elsewhere."""
-    return release_from(settled, look(settled, table, record), chooser)
+    return release_from(plan, look(plan, table, record), chooser)
 
 
 def check_start(search: Search, record: Record) -> None:
@@ -210,36 +219,36 @@ def check_start(search: Search, record: Record) -> None:
         )
 
 
-def draw(settled: Plan, validity: Validity, chooser: Chooser) -> int:
+def draw(plan: Plan, validity: Validity, chooser: RandomSource) -> int:
     """Carry out a plan: search for candidates, draw one of them. Returns its mask."""
-    eta = settled.bill.eta
-    ordered = best_first(settled, validity)
+    eta = plan.bill.eta
+    ordered = best_first(plan, validity)
     if ordered is not None:
-        place = chooser.select_first(ordered, eta=eta, mechanism=settled.selection)
+        place = chooser.select_first(ordered, eta=eta, mechanism=plan.selection)
         if place is None:
-            raise NoValidContext(NOTHING)
+            raise NoValidContext(NO_CONTEXT)
         return ordered.mask(place)
-    candidates, scores = explore(settled, validity, chooser)
-    return candidates[chooser.select(scores, eta=eta, mechanism=settled.selection)]
+    candidates, scores = explore(plan, validity, chooser)
+    return candidates[chooser.select(scores, eta=eta, mechanism=plan.selection)]
 
 
-def best_first(settled: Plan, validity: Validity) -> BestFirst | MarginOrder | None:
+def best_first(plan: Plan, validity: Validity) -> BestFirst | MarginOrder | None:
     """Return the candidates of the direct mechanism best first, where its utility allows it.
 
     The draw may then end before the space does; its distribution is the same. What decides is
     public: the search and the utility.
     """
-    if not settled.search.draws_directly:
+    if not plan.search.draws_directly:
         return None
-    weights = Scorer(settled.utility, validity.table).weights
+    weights = Scorer(plan.utility, validity.table).weights
     if weights is None:
-        if not settled.guarantee.relaxed:  # or the draw would be another than the one proven
-            raise ParameterError(f"guarantee {settled.guarantee} needs a utility that counts rows")
+        if not plan.guarantee.relaxed:  # or the draw would be another than the one proven
+            raise ParameterError(f"guarantee {plan.guarantee} needs a utility that counts rows")
         return None
-    return terms_of(settled.guarantee).candidates(settled, validity, weights)
+    return terms_of(plan.guarantee).candidates(plan, validity, weights)
 
 
-def explore(settled: Plan, validity: Validity, chooser: Chooser) -> tuple[list[int], list[int]]:
+def explore(plan: Plan, validity: Validity, chooser: RandomSource) -> tuple[list[int], list[int]]:
     """Search for candidates; return them with their scores."""
     table = validity.table
     scorer: Scorer | None = None
@@ -247,20 +256,20 @@ def explore(settled: Plan, validity: Validity, chooser: Chooser) -> tuple[list[i
     def score(masks: Sequence[int]) -> list[int]:
         nonlocal scorer
         if scorer is None:  # not before the start context is known: the utility may compare with it
-            scorer = Scorer(_settled_utility(settled.utility, table, explorer.start), table)
+            scorer = Scorer(_resolved_utility(plan.utility, table, explorer.start), table)
         if explorer.around is not None:
             scorer.learn_neighbours(explorer.around)
         return scorer(masks)
 
     def paid(masks: Sequence[int]) -> int:
-        return chooser.select(score(masks), eta=settled.bill.step_eta, mechanism=settled.selection)
+        return chooser.select(score(masks), eta=plan.bill.step_eta, mechanism=plan.selection)
 
-    explorer = Explorer(validity, chooser, paid, settled.search.paid_choices)
-    candidates = settled.search.explore(explorer)
+    explorer = Explorer(validity, chooser, paid, plan.search.paid_choices)
+    candidates = plan.search.explore(explorer)
     return candidates, score(candidates)
 
 
-def _settled_utility(utility: Utility, table: Table, start: int | None) -> Utility:
+def _resolved_utility(utility: Utility, table: Table, start: int | None) -> Utility:
     """Put the found start context where the utility compares with it."""
     if awaits_start(utility) and start is not None:
         return utility.compared_with(Context.from_mask(table.schema, start))

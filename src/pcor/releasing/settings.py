@@ -2,10 +2,10 @@
 
 Public: everything here. The library, the command line, the ledger, batches, the service, the
 client, the audit and the experiments carry this value, and ``Settings.plan`` is the only way to a
-plan. What the doors offer (flags, form fields, the body of an HTTP request), and what a certificate
-and a request to a ledger hold, follows from the declarations here. A new option is a field with its
-``Option``, an argument of ``plan`` and ``release``, a line in ``certificate.schema.json`` if a
-certificate holds it, and the code that acts on it.
+plan. What the interfaces offer (flags, form fields, the body of an HTTP request), and what a
+certificate and a request to a ledger hold, follows from the declarations here. A new option is a
+field with its ``Option``, an argument of ``plan`` and ``release``, a line in
+``certificate.schema.json`` if a certificate holds it, and the code that acts on it.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from pcor.search.utility import (
 )
 
 # Where settings are given: a release on the command line, an audit there, a dataset's registration.
-Door = Literal["release", "audit", "service"]
-EVERY_DOOR: tuple[Door, ...] = ("release", "audit", "service")
+Interface = Literal["release", "audit", "service"]
+EVERY_INTERFACE: tuple[Interface, ...] = ("release", "audit", "service")
 
 
 @dataclass(frozen=True)
 class Option:
-    """What the doors need to know of a setting.
+    """What the interfaces need to know of a setting.
 
     Attributes:
         help: what it does, for a person who has a flag to set.
@@ -59,7 +59,7 @@ class Option:
         hint: what the page says below it.
         chosen: whether the page lets choose from the names.
         first: whether the page shows it before all others.
-        doors: where it is offered.
+        interfaces: where it is offered.
         describe: how a certificate and a request write what a plan has settled; ``None`` where the
             search's or the bill's own words say it.
         later: whether requests were written without it: left at its default, it is not in them, so
@@ -76,7 +76,7 @@ class Option:
     hint: str = ""
     chosen: bool = True
     first: bool = False
-    doors: tuple[Door, ...] = EVERY_DOOR
+    interfaces: tuple[Interface, ...] = EVERY_INTERFACE
     describe: Callable[[Any], Any] | None = None
     later: bool = False
 
@@ -131,7 +131,7 @@ class Settings:
             names=lambda: UTILITIES,
             only=True,
             label="Prefers",
-            doors=("release", "service"),
+            interfaces=("release", "service"),
             describe=describe_utility,
         ),
     )
@@ -150,7 +150,7 @@ class Settings:
         metadata=_option(
             "A valid context to start from: a sentence ('job is CEO; any city'), JSON or bits.",
             kind="context",
-            doors=("release",),
+            interfaces=("release",),
         ),
     )
     selection: str | None = field(
@@ -215,16 +215,16 @@ class Settings:
             label="Most contexts",
             hint="To draw from directly: 16,777,216 if empty. With more, time and memory depend on "
             "the rows.",
-            doors=("release", "service"),
+            interfaces=("release", "service"),
         ),
     )
 
     @classmethod
-    def options(cls, door: Door | None = None) -> Iterator[tuple[str, Any, Option]]:
-        """Yield the name, the default and the declaration of each option that a door offers."""
+    def options(cls, interface: Interface | None = None) -> Iterator[tuple[str, Any, Option]]:
+        """Yield name, default and declaration of each option that an interface offers."""
         for declared in fields(cls):
             option: Option = declared.metadata["option"]
-            if door is None or door in option.doors:
+            if interface is None or interface in option.interfaces:
                 yield declared.name, declared.default, option
 
     @classmethod
@@ -277,7 +277,7 @@ class Settings:
         }
 
     def plan(self, schema: Schema, epsilon: object) -> Plan:
-        """Settle a release from public knowledge alone. Free.
+        """Plan a release from public knowledge alone. Free.
 
         Raises:
             ParameterError: the settings do not go together, or not with the schema.
@@ -362,7 +362,12 @@ def plan(
     limit: int | None = None,
     settings: Settings | None = None,
 ) -> Plan:
-    """Settle a release from public knowledge alone; ``release`` documents the arguments."""
+    """Plan a release from public knowledge alone; ``release`` documents the arguments.
+
+    Raises:
+        ParameterError: the options do not go together, or not with the schema.
+        TooLarge: there are more contexts than may be drawn from.
+    """
     return Settings.of(
         detector=detector,
         search=search,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pcor.detectors import CountDetector, Detector
 from pcor.errors import ParameterError, check_whole
-from pcor.public.accounting import Bill, bill, pure_dp_bill
+from pcor.public.accounting import PrivacyCost, pure_dp_cost, release_cost
 from pcor.public.guarantee import OCDP, Guarantee, PureDP
 from pcor.public.schema import Schema
 from pcor.search import Search
@@ -23,7 +23,7 @@ from pcor.search.best_first import BestFirst
 from pcor.search.margin import (
     LARGEST_FACTOR,
     MarginOrder,
-    Needed,
+    Requirement,
     default_steepness,
     needed,
     score_range,
@@ -54,11 +54,11 @@ class Terms(Protocol):
 
     def price(
         self, settings: Settings, search: Search, utility: Utility, cost: tuple[Fraction, Fraction]
-    ) -> Bill:
+    ) -> PrivacyCost:
         """Return what each draw costs, of an epsilon and a delta; the settings are resolved."""
         ...
 
-    def needed(self, plan: Plan, chance: float | Fraction) -> Needed | None:
+    def needed(self, plan: Plan, chance: float | Fraction) -> Requirement | None:
         """Return what a context needs to win over every invalid one, where any can be drawn."""
         ...
 
@@ -86,11 +86,11 @@ class _OCDPTerms:
 
     def price(
         self, settings: Settings, search: Search, utility: Utility, cost: tuple[Fraction, Fraction]
-    ) -> Bill:
+    ) -> PrivacyCost:
         epsilon, delta = cost
-        return bill(search, utility, epsilon, settings.accounting, delta)
+        return release_cost(search, utility, epsilon, settings.accounting, delta)
 
-    def needed(self, plan: Plan, chance: float | Fraction) -> Needed | None:
+    def needed(self, plan: Plan, chance: float | Fraction) -> Requirement | None:
         del plan, chance
         return None
 
@@ -142,11 +142,11 @@ class _PureDPTerms:
 
     def price(
         self, settings: Settings, search: Search, utility: Utility, cost: tuple[Fraction, Fraction]
-    ) -> Bill:
+    ) -> PrivacyCost:
         del search, utility
-        return pure_dp_bill(cost[0], score_range(*margin_of(settings)))
+        return pure_dp_cost(cost[0], score_range(*margin_of(settings)))
 
-    def needed(self, plan: Plan, chance: float | Fraction) -> Needed | None:
+    def needed(self, plan: Plan, chance: float | Fraction) -> Requirement | None:
         overlap = chosen_context(plan.utility) is not None
         rule, steepness = margin_of(plan.settings)
         return needed(plan.bill.eta, rule, steepness, plan.space, chance, overlap=overlap)

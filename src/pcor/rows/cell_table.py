@@ -64,10 +64,10 @@ class CellTable(Cells):
         return self
 
     def prepare(self, values: Sequence[float], rule: Rule) -> None:
-        """Read nothing: all of it is here."""
+        """Do nothing: all rows are in memory."""
 
     def read_all(self) -> None:
-        """Read nothing: all of it is here, and stays as it is."""
+        """Do nothing: all rows are in memory, and do not change."""
 
     @cached_property
     def centred(self) -> NDArray[np.float64]:
@@ -124,7 +124,7 @@ class CellTable(Cells):
 
     def distribution(self, mask: Words) -> Distribution:
         """Return the distinct metric values of a population, rising, and their counts."""
-        from pcor._kernels.covering import covered_places
+        from pcor._kernels.coverage import covered_places
 
         if self.ask is not None:
             return self.ask(mask)
@@ -141,7 +141,7 @@ class CellTable(Cells):
         Enough for a rule that looks at no more than ``wanted`` rows on each side, whatever context
         they are in; how many pairs that is depends on the cells and not on the rows.
         """
-        from pcor._kernels.covering import nearest_places
+        from pcor._kernels.coverage import nearest_places
 
         pairs = nearest_places(
             self.pair_cells, self.counts, self.place(value), wanted, len(self.cell_required)
@@ -150,7 +150,7 @@ class CellTable(Cells):
 
     def near(self, mask: Words) -> CellTable:
         """Return what the context and its one-bit neighbours can cover."""
-        from pcor._kernels.covering import nearly_covered_places
+        from pcor._kernels.coverage import nearly_covered_places
 
         pairs = nearly_covered_places(mask, self.required)
         if 2 * len(pairs) > len(self.required):
@@ -159,7 +159,7 @@ class CellTable(Cells):
 
     def inside(self, mask: Words) -> CellTable:
         """Return what contexts contained in this one can cover."""
-        from pcor._kernels.covering import covered_places
+        from pcor._kernels.coverage import covered_places
 
         return self._narrowed(
             covered_places(mask, self.required), covered_places(mask, self.cell_required)

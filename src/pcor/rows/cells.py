@@ -27,7 +27,7 @@ Distribution = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 
 class Rule(Protocol):
-    """What cells have to know of a detector: which of their rows it looks at."""
+    """What cells use of a detector: which rows it looks at."""
 
     wants_tails: ClassVar[bool]
 
@@ -47,7 +47,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class Cells(ABC):
-    """The cells of a table, and what their pairs can be asked.
+    """The cells of a table, with queries on their pairs.
 
     Attributes:
         cell_required: the required bits of each cell, shape (cells, words): a context covers the
@@ -120,7 +120,7 @@ class Cells(ABC):
 
     def totals(self, masks: Words, weights: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the summed weights of the cells that each context covers."""
-        from pcor._kernels.covering import totals
+        from pcor._kernels.coverage import totals
 
         out = np.empty(len(masks), dtype=np.int64)
         in_slices(len(masks), lambda s: totals(masks[s], self.cell_required, weights, out[s]), 64)
@@ -128,7 +128,7 @@ class Cells(ABC):
 
     def several_totals(self, masks: Words, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return several summed weights of the covered cells: shape (kinds, contexts)."""
-        from pcor._kernels.covering import cell_totals
+        from pcor._kernels.coverage import cell_totals
 
         out = np.empty((len(weights), len(masks)))
         in_slices(
@@ -160,7 +160,7 @@ class Cells(ABC):
         return whole, whole[:, np.newaxis] + changes
 
     def _flipped(self, mask: Words, weights: NDArray[Any], width: int) -> tuple[Any, Any]:
-        from pcor._kernels.covering import neighbour_totals
+        from pcor._kernels.coverage import neighbour_totals
 
         whole, changes = neighbour_totals(
             mask, self.cell_required, self.cell_places, weights, width

@@ -14,7 +14,7 @@ from pcor.rows.snapshot import Snapshot
 
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
-# An encoding is judged by so much of a file.
+# How much of a file is read to guess its encoding.
 _MOST = 1 << 26
 _BLOCK = 1 << 20
 _HEADER = 1 << 16

@@ -28,7 +28,7 @@ _MOST_COMBINATIONS = 1 << 24
 
 
 @dataclass(frozen=True, repr=False)
-class Rows:
+class EncodedRows:
     """The rows that fit the schema, in the order of the source. Private.
 
     Attributes:
@@ -45,7 +45,7 @@ class Rows:
     keys: pa.Array | NDArray[np.int64] | None
 
 
-def encode(columns: pa.Table, schema: Schema) -> Rows:
+def encode(columns: pa.Table, schema: Schema) -> EncodedRows:
     """Encode and apply what the schema says about rows that do not fit."""
     metric = numbers(columns[schema.metric.column], schema.metric)
     keep = ~np.isnan(metric)
@@ -69,12 +69,12 @@ def encode(columns: pa.Table, schema: Schema) -> Rows:
     keys = None if schema.id is None else _combined(columns[schema.id])
     if keep.all():
         _check_ids(keys, schema)
-        return Rows(cell, cells, metric, keys)
+        return EncodedRows(cell, cells, metric, keys)
     kept = np.flatnonzero(keep)
     present, renumbered = np.unique(cell[kept], return_inverse=True)
     keys = kept if keys is None else keys.take(pa.array(kept))
     _check_ids(keys, schema)
-    return Rows(renumbered.astype(np.int32), cells[present], metric[kept], keys)
+    return EncodedRows(renumbered.astype(np.int32), cells[present], metric[kept], keys)
 
 
 def fitting_ids(keys: Any, schema: Schema) -> NDArray[np.bool_]:

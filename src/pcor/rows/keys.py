@@ -15,7 +15,7 @@ _WHOLE = 1 << 63
 
 
 def check_key(key: object) -> None:
-    """Refuse what cannot name a record."""
+    """Raise if this cannot name a record."""
     if isinstance(key, bool) or not isinstance(key, int | str | np.integer):
         raise RecordError("a record is named by a whole number or a text")
 

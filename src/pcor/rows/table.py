@@ -26,8 +26,8 @@ from pcor.public.schema import Schema
 from pcor.rows.cell_table import CellTable
 from pcor.rows.cells import Cells, Distribution, Rule, cell_bits
 from pcor.rows.columns import check_columns, read_columns
-from pcor.rows.encoding import Rows, encode
-from pcor.rows.engines.opening import open_engine
+from pcor.rows.encoding import EncodedRows, encode
+from pcor.rows.engines.source import open_engine
 from pcor.rows.keys import check_key, find_rows, plain_key
 from pcor.rows.queries.pushdown import KeyedRow, Pushdown
 from pcor.rows.queries.queries import PAIRS_LIMIT
@@ -72,6 +72,11 @@ class Table:
         schema: the public description of the table, or the path of a schema file.
         memory: the most memory to use, such as "4GiB"; for files, which are then never read whole.
         pairs: how many cells or (cell, metric) pairs an engine may hand over.
+
+    Raises:
+        ParameterError: the arguments are not a source and its schema.
+        SchemaError: the schema file cannot be read.
+        SourceError: the source cannot be read, or does not fit the schema.
     """
 
     def __init__(
@@ -91,7 +96,7 @@ class Table:
         check_whole("pairs", pairs)
         engine = open_engine(source, memory)
         self.pushdown: Pushdown | None = None
-        self._encoded: Rows | None = None
+        self._encoded: EncodedRows | None = None
         self._find: Callable[[int | str], list[KeyedRow]] | None = None
         if engine is None:
             self._encoded = encode(read_columns(source, self.schema.columns), self.schema)
@@ -118,7 +123,7 @@ class Table:
         return 0 if self.pushdown is None else self.pushdown.bytes_returned
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> EncodedRows:
         """The rows one by one, where they are in memory. Private.
 
         Raises:
@@ -132,7 +137,12 @@ class Table:
         return self._encoded
 
     def record(self, key: int | str) -> Record:
-        """Return the record with this id (or 0-based row number), or say why there is none."""
+        """Return the record with this id (or 0-based row number), or say why there is none.
+
+        Raises:
+            ParameterError: this cannot be a key.
+            RecordError: no row has this key, or several have.
+        """
         check_key(key)
         self.schema.check_id(key)
         found = self.find(key)
@@ -247,7 +257,7 @@ class Table:
         return int(keys[row]) if isinstance(keys, np.ndarray) else plain_key(keys[row].as_py())
 
 
-def _cell_table(rows: Rows, schema: Schema) -> CellTable:
+def _cell_table(rows: EncodedRows, schema: Schema) -> CellTable:
     """Sort the rows by metric and put those of one cell and metric together."""
     places = rows.cells + np.array(schema.offsets)
     required = cell_bits(places, schema.width)
@@ -298,7 +308,7 @@ def _pairs(
     return values[new][level], cell_of_pair.astype(np.int32), counts.astype(np.int32)
 
 
-def _matching(rows: Rows, key: int | str) -> NDArray[np.int64]:
+def _matching(rows: EncodedRows, key: int | str) -> NDArray[np.int64]:
     """Return the places of the rows with this key; a whole number may be given as text."""
     check_key(key)
     keys = rows.keys

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.errors import NoValidContext, ParameterError, StartError, check_whole
-from pcor.mechanism.randomness import Chooser
+from pcor.mechanism.randomness import RandomSource
 from pcor.public.accounting import exact
 from pcor.public.context import Context, Space, unpack
 from pcor.public.guarantee import USUAL, Guarantee
@@ -25,7 +25,7 @@ from pcor.search.blocks import blocks
 from pcor.search.validity import Validity
 
 # Contexts of a record's space, many at once: one row each, one column per free value.
-Rows = NDArray[np.bool_]
+ContextBits = NDArray[np.bool_]
 
 # The most contexts that may be tried, so that every search ends: minutes where they are compiled.
 MOST_TRIES = 100_000_000
@@ -37,7 +37,7 @@ NONE_FOUND = (
 
 
 class Explorer:
-    """A search's only view of the world.
+    """All that a search may look at.
 
     Args:
         validity: answers whether contexts are valid.
@@ -49,7 +49,7 @@ class Explorer:
     def __init__(
         self,
         validity: Validity,
-        chooser: Chooser,
+        chooser: RandomSource,
         paid: Callable[[Sequence[int]], int],
         paid_choices: int,
     ) -> None:
@@ -65,17 +65,17 @@ class Explorer:
         """Return those of the contexts that are valid, in the given order."""
         return [mask for mask, yes in zip(masks, self._validity(masks), strict=True) if yes]
 
-    def verdicts(self, rows: Rows) -> Rows:
+    def verdicts(self, rows: ContextBits) -> ContextBits:
         """Return whether each of many contexts is valid. They are not remembered."""
         if not len(rows):
             return np.zeros(0, dtype=bool)
         return self._validity.of_words(self.space.words_of_rows(rows))
 
-    def rows(self, masks: Sequence[int]) -> Rows:
+    def rows(self, masks: Sequence[int]) -> ContextBits:
         """Return contexts of the space as rows of their free values."""
         return unpack(masks, self.space.schema.width)[:, list(self.space.free)]
 
-    def masks(self, rows: Rows) -> list[int]:
+    def masks(self, rows: ContextBits) -> list[int]:
         """Return rows of free values as contexts."""
         words = self.space.words_of_rows(rows).astype("<u8")
         return [int.from_bytes(word.tobytes(), "little") for word in words]
@@ -176,7 +176,7 @@ class Search:
         """Where the start context comes from, in words; empty where there is none."""
         return ""
 
-    def settled(
+    def resolved(
         self, free: int, *, compiled: bool, limit: int | None = None, guarantee: Guarantee = USUAL
     ) -> Search:
         """Return the search with what a schema of so many free values leaves open filled in.
@@ -187,7 +187,7 @@ class Search:
             limit: the largest space to draw from directly, for a search that has one.
             guarantee: which words a refusal takes.
         """
-        del free, compiled, limit, guarantee  # of use to some
+        del free, compiled, limit, guarantee  # used by some searches
         return self
 
     def verifications(self, free: int) -> tuple[int, int]:
@@ -279,7 +279,7 @@ class SteeredSearch(GraphSearch):
             ``None`` is the accountant's default; the paper's accounting splits evenly.
     """
 
-    # Each step draws from all that is in reach, so time rises with their square: ten minutes here.
+    # Each step draws from the whole frontier, so time grows with its square: ten minutes here.
     most_samples: ClassVar[int] = 10_000
 
     final_share: float | None = None

@@ -42,7 +42,7 @@ _SORT_AFTER = 1 << 13
 # context then costs half as much, and most of a block is seldom far from the few first asked for.
 _WHOLE_BLOCK_AFTER = 24
 
-# Bounds on what was not met are rounded up to this many different utilities.
+# Bounds on contexts not ranked yet are rounded up to this many different utilities.
 _BOUNDS = 256
 
 
@@ -115,20 +115,20 @@ class Descent:
         return totals
 
 
-class Met:
-    """Candidates that were met, in the order of falling utility. Private."""
+class RankedCandidates:
+    """The candidates ranked so far, by falling utility. Private."""
 
     def __init__(self, space: Space) -> None:
         self._space = space
         self._runs: list[Run] = []
         self._indices: list[Indices] = []
 
-    def met(self) -> Sequence[Run]:
-        """Return the candidates met so far, by falling utility."""
+    def ranked(self) -> Sequence[Run]:
+        """Return the candidates ranked so far, by falling utility."""
         return self._runs
 
-    def _meet(self, indices: Indices, utilities: NDArray[np.int64]) -> None:
-        """Add more of them; none is better than those there."""
+    def _append(self, indices: Indices, utilities: NDArray[np.int64]) -> None:
+        """Append candidates, none better than those already there."""
         self._indices.append(indices)
         values, counts = np.unique(-utilities, return_counts=True)
         for utility, count in zip((-values).tolist(), counts.tolist(), strict=True):
@@ -142,7 +142,7 @@ class Met:
         return self._space.mask(int(np.concatenate(self._indices)[place]))
 
     def masks(self) -> list[int]:
-        """Return all contexts met so far, in order."""
+        """Return all contexts ranked so far, in order."""
         return [self._space.mask(int(i)) for i in np.concatenate(self._indices)]
 
 
@@ -154,7 +154,7 @@ def stretches(utilities: NDArray[np.int64], order: Indices) -> list[Run]:
     ]
 
 
-class BestFirst(Met):
+class BestFirst(RankedCandidates):
     """The valid contexts of a record, best first; ``ordered_selection.Candidates``."""
 
     def __init__(self, validity: Validity, weights: NDArray[np.int64]) -> None:
@@ -193,13 +193,13 @@ class BestFirst(Met):
             indices, utilities = self._descent.visit(self._step)
             self._visited.append(indices)
         valid = self._verdicts_on(indices)
-        self._meet(indices[valid], utilities[valid])
+        self._append(indices[valid], utilities[valid])
         self._step = min(2 * self._step, LARGEST_STEP)
 
     def _verdicts_on(self, indices: Indices) -> NDArray[np.bool_]:
         """Judge contexts, one by one or with the whole block where many of it are asked for."""
         if self._sorted is None or not self._validity.detector.has_kernel:
-            return self._verdicts_one_by_one(indices)  # a refit each: none too many
+            return self._verdicts_one_by_one(indices)  # each is a refit: no context too many
         number = indices >> BLOCK_BITS
         wanted = np.bincount(number, minlength=len(self._asked))
         self._asked += wanted
@@ -220,7 +220,7 @@ class BestFirst(Met):
     def _sort(self) -> None:
         """Put all that was not visited in order, if the space is not too large for that.
 
-        What was met keeps its place, so the same uniform number still points to the same context.
+        What is ranked keeps its place, so the same uniform number still points to the same context.
         """
         if len(self._space.free) > LARGEST_LIST:
             return

@@ -15,7 +15,7 @@ from pcor.search.base import Explorer, SteeredSearch
 
 @dataclass(frozen=True)
 class BreadthFirst(SteeredSearch):
-    """From all that is in reach, buy the next context to visit; its neighbours come into reach."""
+    """From the frontier, buy the next context to visit; its neighbours join the frontier."""
 
     name: ClassVar[str] = "breadth_first"
 
@@ -23,12 +23,12 @@ class BreadthFirst(SteeredSearch):
         """Return the visited contexts, the start first."""
         newest = explorer.begin(self.start, tries=self.tries)
         visited = {newest: None}  # dictionaries as sets that keep their order
-        in_reach: dict[int, None] = {}
+        frontier: dict[int, None] = {}
         while len(visited) < self.samples:
             children = explorer.valid_neighbours(newest)
-            in_reach |= {child: None for child in children if child not in visited}
-            if not in_reach:
+            frontier |= {child: None for child in children if child not in visited}
+            if not frontier:
                 break
-            newest = explorer.choose(list(in_reach))
-            visited[newest] = in_reach.pop(newest)
+            newest = explorer.choose(list(frontier))
+            visited[newest] = frontier.pop(newest)
         return list(visited)

@@ -21,7 +21,7 @@ from pcor.rows.table import Table, check_table
 from pcor.search.blocks import ENUMERATION_LIMIT, blocks
 from pcor.search.validity import Validity
 
-# Nobody waits for more than this: at that pace it is eight hours.
+# The advice to raise a limit stops here: at that pace it is eight hours.
 PATIENCE = 1 << 34
 
 Progress = Callable[[int, int], None]
@@ -92,6 +92,10 @@ def matching_contexts(
         detector: a detector or its name.
         limit: the largest space to enumerate.
         progress: called with (contexts done, contexts in all) now and then.
+
+    Raises:
+        RecordError: the record does not exist, or its id is not unique.
+        TooLarge: the space is larger than the limit.
     """
     check_table(table)
     return joined(matching_parts(table, record, detector, limit=limit, progress=progress))
@@ -148,7 +152,7 @@ def check_size(size: int, limit: int) -> None:
 
 
 def patience(size: int, advice: str) -> str:
-    """Return the advice to raise a limit, where anybody could wait for that many contexts."""
+    """Return the advice to raise a limit, where that many contexts can be waited for."""
     if size <= PATIENCE:
         return f"{advice} if you have the time: half a minute for every 16 million, about"
     return "no limit helps with so many: declare fewer values, with wider bins and an 'other'"
@@ -160,6 +164,10 @@ def is_outlier(
     """Tell whether the record is an outlier in the context. For the owner only.
 
     The context may be a ``pcor.Context``, a text such as "job is CEO; any city", or a mapping.
+
+    Raises:
+        RecordError: the record does not exist, or its id is not unique.
+        ContextError: the context cannot be read, or is of another schema.
     """
     check_table(table)
     validity = Validity(table, table.record(record), get_detector(detector))
@@ -175,6 +183,9 @@ def outliers(
         table: the rows.
         context: where to look; by default the whole table.
         detector: a detector or its name.
+
+    Raises:
+        ContextError: the context cannot be read, or is of another schema.
     """
     check_table(table)
     return table.keys_in(*_flagged(table, context, detector))

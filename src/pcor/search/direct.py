@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from pcor.errors import NOTHING, NoValidContext, TooLarge, check_whole, counted
+from pcor.errors import NO_CONTEXT, NoValidContext, TooLarge, check_whole, counted
 from pcor.public.guarantee import USUAL, Guarantee
 from pcor.search.base import Explorer, Search
 from pcor.search.blocks import ENUMERATION_LIMIT
@@ -43,7 +43,7 @@ class Direct(Search):
     def __post_init__(self) -> None:
         check_whole("limit", self.limit)
 
-    def settled(
+    def resolved(
         self, free: int, *, compiled: bool, limit: int | None = None, guarantee: Guarantee = USUAL
     ) -> Direct:
         """Return the search with the limit that was given; refuse a space beyond it."""
@@ -75,7 +75,7 @@ class Direct(Search):
         self.check(explorer.space.size)
         valid = explorer.every_valid()
         if not valid:
-            raise NoValidContext(NOTHING)
+            raise NoValidContext(NO_CONTEXT)
         return valid
 
     def describe(self) -> dict[str, Any]:

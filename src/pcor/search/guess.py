@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pcor.public.context import Space
 from pcor.public.schema import Attribute
-from pcor.search.base import Rows
+from pcor.search.base import ContextBits
 
 Numbers = NDArray[np.float64]
 
@@ -84,7 +84,7 @@ class Guess:
         whole: Numbers = np.rint(weights / np.repeat(totals, sizes, axis=1) * _ROWS)
         return np.maximum(whole, 1)
 
-    def widths(self, rows: Rows, weights: Numbers) -> Numbers:
+    def widths(self, rows: ContextBits, weights: Numbers) -> Numbers:
         """Return the logarithm of the guessed rows: attributes multiply, values add.
 
         ``rows`` has shape (climbers, contexts, free values), ``weights`` (climbers, t).
@@ -97,34 +97,34 @@ class Guess:
             total += np.log(added + weights[:, own, np.newaxis])
         return total
 
-    def usual_widths(self, rows: Rows) -> Numbers:
+    def usual_widths(self, rows: ContextBits) -> Numbers:
         """Return the widths by the usual guess: the declared shares, or all values alike."""
         widths: Numbers = self.widths(rows[np.newaxis], self._whole(self._usual[np.newaxis]))[0]
         return widths
 
-    def corners(self) -> Rows:
+    def corners(self) -> ContextBits:
         """Return contexts with all values or the record's own of each attribute, full first."""
         count = min(len(self._own), _CORNER_ATTRIBUTES)
         whole = np.ones((1 << count, len(self._own)), dtype=bool)
         whole[:, :count] = np.arange(1 << count)[:, np.newaxis] >> np.arange(count) & 1 == 0
         return whole[:, self._attribute]
 
-    def random_contexts(self, count: int) -> Rows:
+    def random_contexts(self, count: int) -> ContextBits:
         """Return contexts of random shape: of each attribute all, only the own, or some values."""
         shape = (count, len(self._own))
         kind, share = self.uniform(*shape), self.uniform(*shape)
         share = np.where(kind < 0.4, 1.0, np.where(kind < 0.55, 0.0, share))
-        chosen: Rows = self.uniform(count, len(self._free)) < share[:, self._attribute]
+        chosen: ContextBits = self.uniform(count, len(self._free)) < share[:, self._attribute]
         return chosen
 
-    def kicked(self, at: Rows) -> Rows:
+    def kicked(self, at: ContextBits) -> ContextBits:
         """Return the contexts less some values each: one to all of them, few more often."""
         present = at.sum(axis=1, keepdims=True)
         drops = (present + 1.0) ** self.uniform(len(at), 1)
-        kept: Rows = at & (self.uniform(*at.shape) * np.maximum(present, 1) >= drops)
+        kept: ContextBits = at & (self.uniform(*at.shape) * np.maximum(present, 1) >= drops)
         return kept
 
-    def proposals(self, at: Rows, weights: Numbers, count: int) -> Rows:
+    def proposals(self, at: ContextBits, weights: Numbers, count: int) -> ContextBits:
         """Return ``count`` contexts to try from each: values added, half the time some dropped.
 
         From one to all that are missing, few more often than many; heavy values are rather added
@@ -143,7 +143,7 @@ class Guess:
             dropping[:, np.newaxis] * drops[:, :, np.newaxis],
             adding[:, np.newaxis] * adds[:, :, np.newaxis],
         )
-        proposed: Rows = at[:, np.newaxis] ^ (self.uniform(*chance.shape) < chance)
+        proposed: ContextBits = at[:, np.newaxis] ^ (self.uniform(*chance.shape) < chance)
         return proposed
 
 

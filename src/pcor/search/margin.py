@@ -25,7 +25,14 @@ from numpy.typing import NDArray
 from pcor.detectors import CountDetector
 from pcor.errors import ParameterError, plain
 from pcor.mechanism.ordered_selection import Run
-from pcor.search.best_first import FIRST_STEP, LARGEST_LIST, LARGEST_STEP, Descent, Met, stretches
+from pcor.search.best_first import (
+    FIRST_STEP,
+    LARGEST_LIST,
+    LARGEST_STEP,
+    Descent,
+    RankedCandidates,
+    stretches,
+)
 from pcor.search.validity import Validity
 
 Numbers = NDArray[np.int64]
@@ -42,7 +49,7 @@ _LIST_AFTER = 64
 LARGEST_FACTOR = 1 << 30
 
 
-class MarginOrder(Met):
+class MarginOrder(RankedCandidates):
     """All contexts of a record by falling margin score; ``ordered_selection.Candidates``.
 
     Contexts are visited by falling utility, which bounds the score from above; each waits until
@@ -70,13 +77,13 @@ class MarginOrder(Met):
         super().__init__(self._descent.space)
         self._step = FIRST_STEP
         self._weights = weights
-        self._waiting: Numbers = np.zeros(0, dtype=np.int64)  # visited, and not met yet
+        self._waiting: Numbers = np.zeros(0, dtype=np.int64)  # visited, and not ranked yet
         self._scores: Numbers = np.zeros(0, dtype=np.int64)  # theirs
         self._visited = 0
         self._listed = False
 
     def list_all(self) -> bool:
-        """Put all that was not visited among those that wait; not if the space is too large."""
+        """Visit all that is left at once, unless the space is too large for that."""
         free = len(self._descent.space.free)
         if not self._listed and free <= LARGEST_LIST:
             totals, weights = self._descent.totals, self._weights
@@ -91,7 +98,7 @@ class MarginOrder(Met):
 
     @property
     def finished(self) -> bool:
-        """Whether every context was met."""
+        """Whether every context is ranked."""
         return self._nothing_unvisited and len(self._waiting) == 0
 
     @property
@@ -108,7 +115,7 @@ class MarginOrder(Met):
         return [*waiting, *unvisited]
 
     def advance(self) -> None:
-        """Meet some more: visit, and take those that nothing unvisited can beat."""
+        """Visit more contexts, and rank those that nothing unvisited can beat."""
         if not self._nothing_unvisited and self._visited * _LIST_AFTER >= self._space.size:
             self.list_all()
         if not self._nothing_unvisited:
@@ -121,7 +128,7 @@ class MarginOrder(Met):
         if not self._nothing_unvisited:
             ceiling = self._descent.ceiling * self._detector.share_exact.denominator
             ready = int(np.count_nonzero(self._scores >= ceiling))
-        self._meet(self._waiting[:ready], self._scores[:ready])
+        self._append(self._waiting[:ready], self._scores[:ready])
         self._waiting, self._scores = self._waiting[ready:], self._scores[ready:]
         self._step = min(2 * self._step, LARGEST_STEP)
 
@@ -138,7 +145,7 @@ class MarginOrder(Met):
         return margin_scores(self._detector, self._steepness, utilities, n, c)
 
     def _wait(self, indices: Numbers, scores: Numbers) -> None:
-        """Put contexts among those that wait, by falling score."""
+        """Insert visited contexts among those that wait to be ranked, by falling score."""
         indices = np.concatenate([self._waiting, indices])
         scores = np.concatenate([self._scores, scores])
         order = np.argsort(-scores, kind="stable")
@@ -172,7 +179,7 @@ def default_steepness(detector: CountDetector) -> int:
 
 
 @dataclass(frozen=True)
-class Needed:
+class Requirement:
     """What a context needs to win over all invalid ones; from public numbers alone.
 
     Attributes:
@@ -223,7 +230,7 @@ def needed(
     chance: object,
     *,
     overlap: bool = False,
-) -> Needed:
+) -> Requirement:
     """Return what one context needs so that an invalid one is drawn with at most 1 - chance.
 
     An invalid context has a score of 0 or less. Against one of score u each of them succeeds (or
@@ -239,4 +246,4 @@ def needed(
     scale = detector.share_exact.denominator
     people, margin = -(-score // scale), -(-score // (steepness * scale))
     shared = f" that shares at least {people:,} rows with the chosen context" if overlap else ""
-    return Needed(wanted, people, margin, people + detector.min_population - 1, shared)
+    return Requirement(wanted, people, margin, people + detector.min_population - 1, shared)

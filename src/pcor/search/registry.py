@@ -54,7 +54,7 @@ def get_search(
         search = replace(search, samples=samples)  # type: ignore[call-arg] # it takes them
     if start is not None and search.takes_start:
         search = replace(search, start=start)  # type: ignore[call-arg] # likewise
-    return search.settled(schema.free, compiled=compiled, limit=limit, guarantee=guarantee)
+    return search.resolved(schema.free, compiled=compiled, limit=limit, guarantee=guarantee)
 
 
 def is_direct(search: str | Search) -> bool:

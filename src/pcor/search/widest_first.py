@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pcor.errors import NoValidContext, ParameterError, check_whole
 from pcor.public.context import Space
 from pcor.public.guarantee import USUAL, Guarantee
-from pcor.search.base import MOST_TRIES, NONE_FOUND, Explorer, GraphSearch, Rows
+from pcor.search.base import MOST_TRIES, NONE_FOUND, ContextBits, Explorer, GraphSearch
 from pcor.search.guess import Guess, Numbers
 
 # How many contexts are proposed unless somebody says otherwise: more where the space is larger, up
@@ -71,9 +71,9 @@ class WidestFirst(GraphSearch):
     """
 
     name: ClassVar[str] = "widest_first"
-    randomized: ClassVar[bool] = False  # its numbers are from a public seed
+    randomized: ClassVar[bool] = False  # its random numbers come from a public seed
     samples: int = 20_000
-    tries: int | None = None  # type: ignore[assignment]  # settled() fills it in
+    tries: int | None = None  # type: ignore[assignment]  # resolved() fills it in
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -83,7 +83,7 @@ class WidestFirst(GraphSearch):
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or self.seed < 0:
             raise ParameterError("seed must be a whole number of at least 0")
 
-    def settled(
+    def resolved(
         self, free: int, *, compiled: bool, limit: int | None = None, guarantee: Guarantee = USUAL
     ) -> WidestFirst:
         """Return the search with its tries as a number, so that a certificate can say it."""
@@ -138,16 +138,16 @@ class _Climb:
         self._factors = guess.factors()
         self._valid: list[NDArray[np.uint8]] = []
 
-    def run(self, given: Rows) -> Rows:
+    def run(self, given: ContextBits) -> ContextBits:
         """Return all valid contexts met, each once, those given included."""
         self._valid.append(np.packbits(given, axis=1))
         beginnings = self._beginnings(given)
-        if len(beginnings) and not beginnings[0].all():  # nothing is wider than the full context
+        if len(beginnings) and not beginnings[0].all():  # the full context is the widest
             self._climb(beginnings)
         packed = np.unique(np.concatenate(self._valid), axis=0)
         return np.unpackbits(packed, axis=1, count=given.shape[1]).astype(bool)
 
-    def _beginnings(self, given: Rows) -> Rows:
+    def _beginnings(self, given: ContextBits) -> ContextBits:
         """Return valid contexts to start from: corners of the space, the given one, random ones."""
         corners = self._guess.corners()[: max(1, self._tries // _SEEDING)]
         valid = np.concatenate([corners[self._judge(corners)], given])
@@ -157,14 +157,15 @@ class _Climb:
             valid = np.concatenate([valid, tried[self._judge(tried)]])
         return valid
 
-    def _climb(self, tops: Rows) -> None:
+    def _climb(self, tops: ContextBits) -> None:
         """Let every climber step to its widest valid proposal until the tries run out."""
         guess, side = self._guess, self._side
         at, weights, height = self._begin(tops, side)
         stuck, arrived = np.zeros(side, dtype=np.int64), np.zeros(side, dtype=bool)
         while self._left >= side * side:  # whole rounds: tries are never exceeded
             proposed = guess.proposals(at, weights, side)
-            self._left -= side * side  # ruled out or not: the number of rounds is public
+            # Also for proposals that were ruled out: the number of rounds is public.
+            self._left -= side * side
             widths = guess.widths(proposed, weights)
             wider = widths > height[:, np.newaxis] + 1e-9
             wider[wider] = self._judge_new(proposed[wider])
@@ -179,7 +180,7 @@ class _Climb:
                 at[done], weights[done], height[done] = self._begin(tops, int(done.sum()))
                 stuck[done], arrived[done] = 0, False
 
-    def _begin(self, tops: Rows, count: int) -> tuple[Rows, Numbers, Numbers]:
+    def _begin(self, tops: ContextBits, count: int) -> tuple[ContextBits, Numbers, Numbers]:
         """Return where so many climbers begin, their guesses, and how wide it is there by those.
 
         Each begins at the widest of a few tops that others got to, less some values. What is left
@@ -191,7 +192,7 @@ class _Climb:
         at = self._guess.kicked(rivals[np.arange(count), widest])
         return at, weights, self._guess.widths(at[:, np.newaxis], weights)[:, 0]
 
-    def _judge_new(self, rows: Rows) -> Rows:
+    def _judge_new(self, rows: ContextBits) -> ContextBits:
         """Return which are valid and were not tried before: nobody climbs the same way twice.
 
         Two contexts may share a place of the table; the second is then lost, which is harmless.
@@ -202,11 +203,11 @@ class _Climb:
         new[new] = self._verdicts(rows[new])
         return new
 
-    def _judge(self, rows: Rows) -> Rows:
+    def _judge(self, rows: ContextBits) -> ContextBits:
         self._left -= len(rows)
         return self._verdicts(rows)
 
-    def _verdicts(self, rows: Rows) -> Rows:
+    def _verdicts(self, rows: ContextBits) -> ContextBits:
         verdicts = self._explorer.verdicts(rows)
         self._valid.append(np.packbits(rows[verdicts], axis=1))
         return verdicts

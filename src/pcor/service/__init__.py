@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pcor.service.app import create_app
-    from pcor.service.core.settings import Settings
+    from pcor.service.core.settings import ServiceSettings
 
-__all__ = ["Settings", "create_app"]
+__all__ = ["ServiceSettings", "create_app"]
 
 
-_HOMES = {"create_app": "pcor.service.app", "Settings": "pcor.service.core.settings"}
+_HOMES = {"create_app": "pcor.service.app", "ServiceSettings": "pcor.service.core.settings"}
 
 
 def __getattr__(name: str) -> Any:

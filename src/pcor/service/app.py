@@ -24,9 +24,9 @@ from pcor.service.api import (
     routes_releases,
 )
 from pcor.service.core import problems
-from pcor.service.core.limits import Gate
+from pcor.service.core.limits import LimitsMiddleware
 from pcor.service.core.service import Service
-from pcor.service.core.settings import ENVIRONMENT, Settings
+from pcor.service.core.settings import ENVIRONMENT, ServiceSettings
 from pcor.service.server.supervision import end_with_parent
 
 # The page's router is mounted by being named here.
@@ -40,7 +40,7 @@ ROUTERS = (
 )
 
 
-def create_app(given: Settings | Service) -> FastAPI:
+def create_app(given: ServiceSettings | Service) -> FastAPI:
     """Return the application; it opens the books when it is made and draws while it runs."""
     service = given if isinstance(given, Service) else Service(given)
 
@@ -56,7 +56,7 @@ def create_app(given: Settings | Service) -> FastAPI:
         summary="Explain why a record is an outlier without giving away everybody else.",
         version=version("pcor"),
         lifespan=lifespan,
-        default_response_class=problems.Sendable,
+        default_response_class=problems.EscapedJSONResponse,
         # Their pages load scripts from other hosts.
         docs_url=None,
         redoc_url=None,
@@ -71,7 +71,7 @@ def create_app(given: Settings | Service) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     app.add_middleware(
-        Gate,
+        LimitsMiddleware,
         largest=service.settings.largest_body,
         count=service.requests.count,
         terms=Admission(service.writers.admitted, service.settings.lock_patience),
@@ -82,4 +82,4 @@ def create_app(given: Settings | Service) -> FastAPI:
 def from_environment() -> FastAPI:
     """Return the application for a worker process, whose settings are in its environment."""
     end_with_parent()
-    return create_app(Settings.from_json(os.environ[ENVIRONMENT]))
+    return create_app(ServiceSettings.from_json(os.environ[ENVIRONMENT]))

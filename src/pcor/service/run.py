@@ -26,7 +26,7 @@ from pcor.service.app import create_app
 from pcor.service.core import owner as owning
 from pcor.service.core.keys import Key, read_keys
 from pcor.service.core.service import Service
-from pcor.service.core.settings import ENVIRONMENT, Settings
+from pcor.service.core.settings import ENVIRONMENT, ServiceSettings
 from pcor.service.server.connections import Config
 
 DEMO = "synthetic-salaries"
@@ -41,7 +41,7 @@ class DemoKeys:
     analyst: str
 
 
-def prepare(settings: Settings, *, new_owner_key: bool = False) -> str:
+def prepare(settings: ServiceSettings, *, new_owner_key: bool = False) -> str:
     """Make the tables and the first owner's key; return the key, which is kept nowhere."""
     service = Service(settings, create=True)
     try:
@@ -56,7 +56,7 @@ def prepare(settings: Settings, *, new_owner_key: bool = False) -> str:
     return token
 
 
-def prepare_demo(settings: Settings, **options: Any) -> DemoKeys:
+def prepare_demo(settings: ServiceSettings, **options: Any) -> DemoKeys:
     """Put the synthetic salaries into an empty folder and database, with a budget and two keys.
 
     Args:
@@ -93,12 +93,12 @@ def register_demo(service: Service, key: Key, **options: Any) -> None:
     owning.allot(service, key, DEMO, ANALYST, {"epsilon": "10"})
 
 
-def check_books(settings: Settings) -> None:
+def check_books(settings: ServiceSettings) -> None:
     """Open the database once and close it: what is wrong with it is said here, and once."""
     Service(settings).ledger.close()
 
 
-def serve(settings: Settings, sockets: list[socket.socket], *, workers: int) -> None:
+def serve(settings: ServiceSettings, sockets: list[socket.socket], *, workers: int) -> None:
     """Serve until told to stop; then finish what runs, and end.
 
     Args:
@@ -118,7 +118,7 @@ def serve(settings: Settings, sockets: list[socket.socket], *, workers: int) -> 
     Multiprocess(config, sockets=sockets).run()
 
 
-def server_config(app: FastAPI | str, settings: Settings, **more: Any) -> Config:
+def server_config(app: FastAPI | str, settings: ServiceSettings, **more: Any) -> Config:
     """Return how the HTTP server runs; ``more`` for several processes."""
     return Config(
         app,

@@ -51,7 +51,7 @@ def paragraph(text: str, kind: str = "") -> str:
 
 
 def listed(items: Iterable[str]) -> str:
-    """Return texts as a list."""
+    """Return texts as an HTML list."""
     return f"<ul>{''.join(f'<li>{html.escape(item)}</li>' for item in items)}</ul>"
 
 

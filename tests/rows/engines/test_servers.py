@@ -21,7 +21,7 @@ from pcor.ledger import Ledger
 from pcor.releasing.batch import run as running
 from pcor.releasing.run import read_and_draw, release_from
 from pcor.rows import database
-from pcor.rows.engines.base import asking
+from pcor.rows.engines.base import translated_errors
 from pcor.rows.engines.databases import DatabaseEngine
 from tests.helpers.engines import SCHEMA, SERVERS, change, people
 from tests.helpers.postgres import postgres
@@ -246,7 +246,7 @@ def test_an_interrupt_inside_postgresql_is_told_from_a_limit_of_the_server(
         threading.Thread(target=interrupt).start()
     else:
         engine.run("SELECT set_config('statement_timeout', '10', false) AS x")
-    with pytest.raises(raised), asking("postgresql"):
+    with pytest.raises(raised), translated_errors("postgresql"):
         engine.run("SELECT pg_sleep(60)::text AS x")
 
 

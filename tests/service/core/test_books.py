@@ -20,8 +20,8 @@ from pcor.ledger import Ledger, tables
 from pcor.public.schema import Schema
 from pcor.service.core import registry
 from pcor.service.core import tables as service_tables
-from pcor.service.core.book_checks import Check
-from pcor.service.core.registry import PARSED, Parsed, find_registration
+from pcor.service.core.book_checks import BookCheck
+from pcor.service.core.registry import PARSED, RegistrationCache, find_registration
 from tests.helpers.books import HALF, before_the_rule
 from tests.helpers.page_person import Person
 from tests.helpers.service_world import (
@@ -92,7 +92,8 @@ def test_books_of_before_that_hold_such_text_can_be_read_and_repaired(
         assert put(place, "odd", declared).status_code == 200
         asked = place.ask("owner", dataset="odd").json()
         place.wait(asked["id"], "owner")
-    monkeypatch.setattr(registry, "_parsed", Parsed(PARSED))  # as in a process that starts now
+    # As in a process that starts now.
+    monkeypatch.setattr(registry, "_parsed", RegistrationCache(PARSED))
     release = f"/releases/{asked['id']}"
     for path in (
         release[1:],
@@ -204,7 +205,7 @@ def test_parsed_registrations_are_kept_up_to_so_many_characters(
         kept = find_registration(connection, DATASET)
     assert kept is not None
     bodies = [replace(kept, description=str(number)).to_body() for number in range(3)]
-    few = Parsed(2 * len(bodies[0]))
+    few = RegistrationCache(2 * len(bodies[0]))
 
     def read(number: int) -> bool:
         """Read one; return whether that took parsing."""
@@ -214,7 +215,8 @@ def test_parsed_registrations_are_kept_up_to_so_many_characters(
 
     assert [read(0), read(1), read(0), read(2)] == [True, True, False, True]
     assert [read(0), read(2), read(1)] == [False, False, True]  # 1 was the least used
-    assert Parsed(1).get("a", 0, bodies[0]).version == 0  # longer than all there is room for
+    # One that is longer than all there is room for.
+    assert RegistrationCache(1).get("a", 0, bodies[0]).version == 0
 
 
 # -- text without end -----------------------------------------------------------------------------
@@ -294,7 +296,7 @@ def test_a_service_that_starts_on_damaged_books_charges_nothing_and_says_so(
     spoil(service.ledger)
     ended, check = Event(), service.checks.check
 
-    def noted() -> Check:
+    def noted() -> BookCheck:
         found = check()
         ended.set()
         return found

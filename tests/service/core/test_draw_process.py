@@ -19,9 +19,9 @@ import pytest
 import pcor
 from pcor.errors import NoValidContext, SourceError
 from pcor.service.core import draw_process
-from pcor.service.core.draw_process import NICENESS, DrawFailed, DrawingProcesses
+from pcor.service.core.draw_process import NICENESS, DrawFailed, DrawProcesses
 from pcor.service.core.draws import Draw
-from pcor.service.core.fingerprints import Marker
+from pcor.service.core.fingerprints import FileFingerprints
 from pcor.service.core.sources import SourceChanged
 from tests.helpers.service_world import (
     ABSENT,
@@ -41,11 +41,11 @@ class Apart:
     def __init__(self, folder: Path) -> None:
         write_table(folder)
         self.file, secret = folder / SOURCE, folder / "secret"
-        marker = Marker(secret)
-        marker.make_secret()
+        fingerprints = FileFingerprints(secret)
+        fingerprints.make_secret()
         plan = pcor.plan(SCHEMA, "0.1", detector="grubbs:min_population=5")
-        self.question = Draw(SOURCE, marker.of_file(self.file), plan, OUTLIER)
-        self.draws = DrawingProcesses(folder, secret, tables=2, processes=1)
+        self.question = Draw(SOURCE, fingerprints.of_file(self.file), plan, OUTLIER)
+        self.draws = DrawProcesses(folder, secret, tables=2, processes=1)
 
     @property
     def process(self) -> int:
@@ -128,7 +128,7 @@ def test_a_draw_apart_is_what_it_would_be_here(apart: Apart) -> None:
         none = apart.draws.draw(replace(apart.question, record=record))
         assert isinstance(none, NoValidContext)
     with pytest.raises(SourceChanged, match="not the one that was registered"):
-        apart.draws.draw(replace(apart.question, mark="0" * 64))
+        apart.draws.draw(replace(apart.question, file_fingerprint="0" * 64))
 
 
 def test_of_a_failure_of_ours_only_its_type_is_told(apart: Apart) -> None:
@@ -219,7 +219,7 @@ def test_a_drawing_process_that_died_is_started_again(
 
 
 def test_nothing_is_drawn_once_the_service_has_ended(apart: Apart) -> None:
-    made = DrawingProcesses(apart.file.parent, apart.file.parent / "s", tables=1, processes=1)
+    made = DrawProcesses(apart.file.parent, apart.file.parent / "s", tables=1, processes=1)
     made.close()
     with pytest.raises(SourceError, match="the service ends"):
         made.draw(apart.question)
@@ -227,8 +227,8 @@ def test_nothing_is_drawn_once_the_service_has_ended(apart: Apart) -> None:
 
 PARENT = """
 import pathlib, sys, threading
-from pcor.service.core.draw_process import DrawingProcesses
-made = DrawingProcesses(pathlib.Path("."), pathlib.Path("secret"), tables=1, processes=1)
+from pcor.service.core.draw_process import DrawProcesses
+made = DrawProcesses(pathlib.Path("."), pathlib.Path("secret"), tables=1, processes=1)
 made.start()
 print(made._all[0]._running[0].pid, flush=True)
 threading.Event().wait()

@@ -1,4 +1,4 @@
-"""Marks: nothing that the service keeps or sends lets anybody try out guesses at a registered file.
+"""File fingerprints: nothing kept or sent lets anybody try out guesses at a registered file.
 
 The adversary has all of a file but one row, and so can write down every candidate for the whole
 file. What they must not find is anything to compare a candidate with.
@@ -22,10 +22,10 @@ from sqlalchemy import text
 from pcor.errors import LedgerError, ParameterError
 from pcor.rows.table import Table
 from pcor.service.core import sources
-from pcor.service.core.fingerprints import NAME, Marker
+from pcor.service.core.fingerprints import NAME, FileFingerprints
 from pcor.service.core.registry import Registration
 from pcor.service.core.service import Service
-from pcor.service.core.settings import Settings
+from pcor.service.core.settings import ServiceSettings
 from tests.helpers.postgres import postgres
 from tests.helpers.service_world import (
     ANALYST,
@@ -134,9 +134,9 @@ def test_neither_the_secret_nor_a_mark_is_sent(place: World) -> None:
     sent = all_that_is_sent(place, answered(place)["id"])
     kept = all_that_is_kept(place)
     secret = (source(place).parent / NAME).read_bytes().strip()
-    mark = place.service.marker.of_file(source(place)).encode()
-    assert mark in kept
-    assert mark not in sent
+    file_fingerprint = place.service.fingerprints.of_file(source(place)).encode()
+    assert file_fingerprint in kept
+    assert file_fingerprint not in sent
     assert secret not in kept + sent
     assert bytes.fromhex(secret.decode()) not in kept
 
@@ -290,14 +290,14 @@ def test_a_file_that_changes_before_its_rows_are_read_is_not_registered(
 
 def test_a_mark_is_of_the_file_and_of_the_secret(tmp_path: Path) -> None:
     (tmp_path / "rows").write_bytes(b"1")
-    one, other = Marker(tmp_path / "one"), Marker(tmp_path / "other")
-    for marker in (one, other):
-        marker.make_secret()
-    mark = one.of_file(tmp_path / "rows")
-    assert mark == Marker(tmp_path / "one").of_file(tmp_path / "rows")
-    assert mark != other.of_file(tmp_path / "rows")
+    one, other = FileFingerprints(tmp_path / "one"), FileFingerprints(tmp_path / "other")
+    for fingerprints in (one, other):
+        fingerprints.make_secret()
+    file_fingerprint = one.of_file(tmp_path / "rows")
+    assert file_fingerprint == FileFingerprints(tmp_path / "one").of_file(tmp_path / "rows")
+    assert file_fingerprint != other.of_file(tmp_path / "rows")
     (tmp_path / "rows").write_bytes(b"2")
-    assert mark != one.of_file(tmp_path / "rows")
+    assert file_fingerprint != one.of_file(tmp_path / "rows")
 
 
 def test_a_secret_is_for_its_owners_eyes_and_made_once(tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_a_secret_is_for_its_owners_eyes_and_made_once(tmp_path: Path) -> None:
 
     def begin() -> None:
         starts.wait()
-        Marker(path).make_secret()
+        FileFingerprints(path).make_secret()
 
     threads = [threading.Thread(target=begin) for _ in range(8)]
     for thread in threads:
@@ -314,7 +314,7 @@ def test_a_secret_is_for_its_owners_eyes_and_made_once(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     made = path.read_bytes()
-    Marker(path).make_secret()
+    FileFingerprints(path).make_secret()
     assert path.read_bytes() == made
     assert path.stat().st_mode & 0o777 == 0o600
     assert [*tmp_path.iterdir()] == [path]
@@ -322,7 +322,7 @@ def test_a_secret_is_for_its_owners_eyes_and_made_once(tmp_path: Path) -> None:
 
 def test_a_secret_that_cannot_be_made_is_said_so_without_its_place(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="--secret") as refusal:
-        Marker(tmp_path / "nowhere" / "secret").make_secret()
+        FileFingerprints(tmp_path / "nowhere" / "secret").make_secret()
     assert str(tmp_path) not in str(refusal.value)
 
 
@@ -330,9 +330,9 @@ def test_a_secret_that_cannot_be_made_is_said_so_without_its_place(tmp_path: Pat
 def test_a_damaged_secret_marks_nothing_and_is_not_replaced(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "secret"
     path.write_text(damage, encoding="utf-8")
-    Marker(path).make_secret()
+    FileFingerprints(path).make_secret()
     with pytest.raises(LedgerError, match="missing or damaged"):
-        Marker(path).of_hash("0" * 64)
+        FileFingerprints(path).of_hash("0" * 64)
 
 
 def test_without_the_secret_nothing_is_charged(place: World) -> None:
@@ -357,7 +357,7 @@ def test_the_secret_can_be_kept_elsewhere(tmp_path: Path) -> None:
         assert elsewhere.exists()
         assert not (source(place).parent / NAME).exists()
         settings = place.service.settings
-        assert Settings.from_json(settings.to_json()) == settings
+        assert ServiceSettings.from_json(settings.to_json()) == settings
 
 
 # -- databases of before --------------------------------------------------------------------------
@@ -392,7 +392,7 @@ def test_an_old_database_is_brought_up_to_date(kind: str, tmp_path: Path) -> Non
         bring_up_to_date(place, settings_for(url, tmp_path))
 
 
-def bring_up_to_date(place: World, settings: Settings) -> None:
+def bring_up_to_date(place: World, settings: ServiceSettings) -> None:
     rows = source(place).read_bytes()
     change_the_file(place)
     register(place, budget=None)
@@ -407,7 +407,7 @@ def bring_up_to_date(place: World, settings: Settings) -> None:
         ).scalars()
         kept = [json.loads(body) for body in bodies]
     assert [body["source_state"] for body in kept] == [1, 2, 1]
-    assert kept[0]["mark"] == kept[2]["mark"] == service.marker.of_file(source(place))
+    assert kept[0]["mark"] == kept[2]["mark"] == service.fingerprints.of_file(source(place))
     assert not any("sha256" in name for body in kept for name in body)
     service.close()
     assert answered(place)["release"] is not None

@@ -1,4 +1,4 @@
-"""What an owner registers, sets and takes back: checked before it is done, by either door."""
+"""What an owner registers, sets and takes back: checked before it is done, by either interface."""
 
 from __future__ import annotations
 
@@ -114,13 +114,13 @@ def test_over_http_a_registration_may_say_what_it_replaces(place: World) -> None
 # -- the cap --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("door", ["page", "api"])
+@pytest.mark.parametrize("interface", ["page", "api"])
 def test_a_new_version_keeps_the_cap_and_the_delta_unless_they_are_named(
-    place: World, owner: Person, door: str
+    place: World, owner: Person, interface: str
 ) -> None:
     ceiling = {"epsilon": "5", "cap": "0.5", "delta": "0.001"}
     place.send("owner", "PUT", f"/v1/datasets/{DATASET}/budget", json=ceiling)
-    if door == "page":
+    if interface == "page":
         done = owner.post("/register", **form(replaces="1", budget="4", cap=""))
     else:
         done = put(place, DATASET, budget={"epsilon": "4"}, description="new")
@@ -160,9 +160,9 @@ def test_an_allotment_keeps_its_delta_unless_it_is_named(place: World) -> None:
     assert (own["epsilon"], own["delta"]) == ("2", "0.001")
 
 
-@pytest.mark.parametrize("door", ["page", "api"])
-def test_a_preset_above_the_cap_is_refused(place: World, owner: Person, door: str) -> None:
-    if door == "page":
+@pytest.mark.parametrize("interface", ["page", "api"])
+def test_a_preset_above_the_cap_is_refused(place: World, owner: Person, interface: str) -> None:
+    if interface == "page":
         done = owner.post("/register", **form(name="capped", budget="5", cap="0.15"))
     else:
         done = put(place, "capped", budget={"epsilon": "5", "cap": "0.15"})
@@ -200,12 +200,12 @@ def _without_budget(**changes: Any) -> dict[str, Any]:
 # -- open records ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("door", ["page", "api"])
+@pytest.mark.parametrize("interface", ["page", "api"])
 def test_open_records_that_are_not_in_the_file_are_refused(
-    place: World, owner: Person, door: str
+    place: World, owner: Person, interface: str
 ) -> None:
     records = [OUTLIER, ABSENT, "C-17", ORDINARY]
-    if door == "page":
+    if interface == "page":
         lines = "\n".join(map(str, records))
         done = owner.post("/register", **form(name="missing", records=lines))
     else:

@@ -12,7 +12,7 @@ import pytest
 from pcor.ledger import Claim
 from pcor.ledger.leases import forget_lease
 from pcor.service.core import worker
-from pcor.service.core.fair_queue import Turns
+from pcor.service.core.fair_queue import FairQueue
 from pcor.service.core.jobs import Job
 from pcor.service.core.worker import Drawer
 from tests.helpers.service_world import ANALYST, DATASET, OTHER, StoppedClock, World, world
@@ -20,7 +20,7 @@ from tests.helpers.waiting import DEADLINE, until
 
 
 def test_an_empty_line_is_waited_for() -> None:
-    line, found = Turns[str](), list[str]()
+    line, found = FairQueue[str](), list[str]()
     waiting = threading.Thread(target=lambda: found.append(line.get()), daemon=True)
     waiting.start()
     line.put("ana", "a question")

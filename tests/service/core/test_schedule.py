@@ -21,7 +21,7 @@ from pcor.demo import PLANTED, salaries, salary_schema
 from pcor.errors import LedgerError
 from pcor.service.core.schedule import LEFT_PART, moment_for, next_moment, rounded_up, spare
 from pcor.service.core.service import Service
-from pcor.service.core.settings import Settings
+from pcor.service.core.settings import ServiceSettings
 from tests.helpers.service_world import (
     ANALYST,
     ORDINARY,
@@ -268,5 +268,5 @@ def test_a_request_is_accepted_without_looking_at_the_record(
 
 
 def test_the_settings_survive_the_way_to_a_worker(tmp_path: Path) -> None:
-    settings = Settings("postgresql://u:p@h/n", tmp_path, delay=3.5, tick=0.5)
-    assert Settings.from_json(settings.to_json()) == settings
+    settings = ServiceSettings("postgresql://u:p@h/n", tmp_path, delay=3.5, tick=0.5)
+    assert ServiceSettings.from_json(settings.to_json()) == settings

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pcor.errors import LedgerError
-from pcor.service.core.fingerprints import Marker
+from pcor.service.core.fingerprints import FileFingerprints
 from pcor.service.core.source_checks import SourceChecks
 from pcor.service.core.sources import SourceChanged, Tables
 from tests.helpers.service_world import SCHEMA, SOURCE, World, world
@@ -22,7 +22,7 @@ def nothing(path: Path) -> None:
     """Do nothing while a file is hashed."""
 
 
-class Hashing(Marker):
+class Hashing(FileFingerprints):
     """Counts the files that are hashed, and does something during each."""
 
     def __init__(self, folder: Path) -> None:
@@ -33,21 +33,23 @@ class Hashing(Marker):
 
     def of_file(self, path: Path) -> str:
         self.hashed.append(path.name)
-        mark = super().of_file(path)
+        file_fingerprint = super().of_file(path)
         self.during(path)
-        return mark
+        return file_fingerprint
 
 
 @pytest.fixture
-def marker(tmp_path: Path) -> Hashing:
+def fingerprints(tmp_path: Path) -> Hashing:
     for name in ("one.csv", "two.csv"):
         (tmp_path / name).write_text("a,b\n", encoding="utf-8")
     return Hashing(tmp_path)
 
 
-def test_a_file_that_is_long_to_hash_holds_up_no_other(marker: Hashing, tmp_path: Path) -> None:
-    mark = Marker.of_file(marker, tmp_path / "two.csv")
-    checks = SourceChecks(tmp_path, marker)
+def test_a_file_that_is_long_to_hash_holds_up_no_other(
+    fingerprints: Hashing, tmp_path: Path
+) -> None:
+    file_fingerprint = FileFingerprints.of_file(fingerprints, tmp_path / "two.csv")
+    checks = SourceChecks(tmp_path, fingerprints)
     begun, go = threading.Event(), threading.Event()
 
     def during(path: Path) -> None:
@@ -55,67 +57,67 @@ def test_a_file_that_is_long_to_hash_holds_up_no_other(marker: Hashing, tmp_path
             begun.set()
             assert go.wait(DEADLINE)
 
-    marker.during = during
+    fingerprints.during = during
     with ThreadPoolExecutor(2) as pool:
         try:
-            slow = pool.submit(checks.check, "one.csv", mark)
+            slow = pool.submit(checks.check, "one.csv", file_fingerprint)
             assert begun.wait(DEADLINE)
-            pool.submit(checks.check, "two.csv", mark).result(DEADLINE)
+            pool.submit(checks.check, "two.csv", file_fingerprint).result(DEADLINE)
             assert not slow.done()
         finally:
             go.set()
 
 
 def test_a_file_that_is_being_written_is_hashed_once_a_second(
-    marker: Hashing, tmp_path: Path
+    fingerprints: Hashing, tmp_path: Path
 ) -> None:
     now = 0.0
-    checks = SourceChecks(tmp_path, marker, clock=lambda: now)
+    checks = SourceChecks(tmp_path, fingerprints, clock=lambda: now)
 
     def during(path: Path) -> None:
         with path.open("a", encoding="utf-8") as stream:
             stream.write("more\n")
 
-    marker.during = during
+    fingerprints.during = during
     for _ in range(3):
         with pytest.raises(SourceChanged):
             checks.check("one.csv", "the registered mark")
-    assert len(marker.hashed) == 1
+    assert len(fingerprints.hashed) == 1
     now = 1.5
-    marker.during = nothing
-    checks.check("one.csv", Marker.of_file(marker, tmp_path / "one.csv"))
-    assert len(marker.hashed) == 2
+    fingerprints.during = nothing
+    checks.check("one.csv", FileFingerprints.of_file(fingerprints, tmp_path / "one.csv"))
+    assert len(fingerprints.hashed) == 2
 
 
 def test_a_file_that_cannot_be_read_is_not_one_that_changed(
-    marker: Hashing, tmp_path: Path
+    fingerprints: Hashing, tmp_path: Path
 ) -> None:
-    mark = Marker.of_file(marker, tmp_path / "one.csv")
-    checks = SourceChecks(tmp_path, marker)
+    file_fingerprint = FileFingerprints.of_file(fingerprints, tmp_path / "one.csv")
+    checks = SourceChecks(tmp_path, fingerprints)
 
     def failing(path: Path) -> None:
         raise OSError(5, os.strerror(5), path)
 
-    marker.during = failing
+    fingerprints.during = failing
     with pytest.raises(LedgerError, match="cannot be read") as refused:
-        checks.check("one.csv", mark)
+        checks.check("one.csv", file_fingerprint)
     assert not isinstance(refused.value, SourceChanged)
-    marker.during = nothing
-    checks.check("one.csv", mark)
+    fingerprints.during = nothing
+    checks.check("one.csv", file_fingerprint)
     (tmp_path / "one.csv").unlink()
     with pytest.raises(SourceChanged):
-        checks.check("one.csv", mark)
+        checks.check("one.csv", file_fingerprint)
 
 
 def test_a_file_that_cannot_be_loaded_is_not_one_that_changed(
-    marker: Hashing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fingerprints: Hashing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(*_: Any) -> str:
         raise PermissionError("one.csv")
 
     monkeypatch.setattr("pcor.service.core.sources.Snapshot", failing)
     with pytest.raises(LedgerError, match="cannot be read") as refused:
-        Tables(tmp_path, 1, marker).get("one.csv", "mark", SCHEMA)
+        Tables(tmp_path, 1, fingerprints).get("one.csv", "mark", SCHEMA)
     assert not isinstance(refused.value, SourceChanged)
 
 
@@ -126,7 +128,7 @@ def test_a_question_about_a_file_that_cannot_be_read_is_a_503_and_not_charged(
         raise PermissionError(SOURCE)
 
     with world(str(tmp_path / "books.db"), tmp_path, sweep=1000) as place:
-        monkeypatch.setattr(Marker, "of_file", failing)
+        monkeypatch.setattr(FileFingerprints, "of_file", failing)
         refused = place.ask()
         assert (refused.status_code, refused.json()["kind"]) == (503, "ledger")
         assert SOURCE not in refused.text

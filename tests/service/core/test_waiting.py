@@ -146,7 +146,7 @@ def test_a_file_that_is_replaced_while_a_question_waits_in_line_puts_it_off(
     replaced.replace()
     go.set()
     until(lambda: not replaced.drawer._taken)
-    assert replaced.drawer._put_off.is_put_off(name, replaced.place.service.now())
+    assert replaced.drawer._backoff.is_delayed(name, replaced.place.service.now())
     assert replaced.writes(replaced.drawer.sweep) == []
     replaced.clock.now += 3
     assert replaced.look(name)["state"] == "waiting"

@@ -16,7 +16,7 @@ from sqlalchemy import event, text
 
 import pcor
 from pcor.ledger.database import PATIENCE
-from pcor.service.core.settings import Settings
+from pcor.service.core.settings import ServiceSettings
 from tests.helpers.service_world import ANALYST, world
 from tests.helpers.waiting import DEADLINE, until
 
@@ -86,7 +86,7 @@ async def _have_threads(number: int) -> None:
 
 
 def test_who_has_waited_for_the_database_for_seconds_is_told_to_come_again(tmp_path: Path) -> None:
-    assert Settings("books.db", tmp_path).lock_patience <= 5
+    assert ServiceSettings("books.db", tmp_path).lock_patience <= 5
     with world(str(tmp_path / "books.db"), tmp_path, sweep=1000, lock_patience=0.01) as place:
         with held(tmp_path):
             refused = place.ask()
@@ -124,4 +124,4 @@ def test_what_the_service_does_by_itself_waits_longer_than_a_request(tmp_path: P
 @pytest.mark.parametrize("writers", [0, 25])
 def test_threads_are_left_for_those_who_read(writers: int, tmp_path: Path) -> None:
     with pytest.raises(pcor.PcorError, match="writers must be at"):
-        Settings("books.db", tmp_path, writers=writers)
+        ServiceSettings("books.db", tmp_path, writers=writers)

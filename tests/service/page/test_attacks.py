@@ -14,7 +14,7 @@ import pcor
 from pcor.service.core import owner as owning
 from pcor.service.core import tables
 from pcor.service.core.keys import digest, find_key
-from pcor.service.core.limits import Rates
+from pcor.service.core.limits import TokenBuckets
 from pcor.service.core.service import GUESSES
 from pcor.service.page.sessions import COOKIE
 from tests.helpers.page_person import Person
@@ -93,7 +93,7 @@ def test_the_cookie_is_kept_from_scripts_and_other_sites_and_stored_as_a_hash(
 def test_a_wrong_key_is_refused_and_guessing_is_slowed_down(
     place: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(place.service, "guesses", Rates(*GUESSES, clock=lambda: 0.0))
+    monkeypatch.setattr(place.service, "guesses", TokenBuckets(*GUESSES, clock=lambda: 0.0))
     statuses = [
         Person(place).http.post("/sign-in", data={"key": f"pcor_x_{n}"}).status_code
         for n in range(25)

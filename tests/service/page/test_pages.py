@@ -13,8 +13,8 @@ import pcor
 from pcor.service.app import create_app
 from pcor.service.core import questions
 from pcor.service.page import routes_exposure
+from pcor.service.page.routes_datasets import newest
 from pcor.service.page.routes_files import FOLDER, TYPES
-from pcor.service.page.routes_owning import newest
 from tests.helpers.page_person import Person
 from tests.helpers.page_routes import PAGES
 from tests.helpers.service_world import (
@@ -365,7 +365,7 @@ def test_an_abandoned_audit_ends(place: World) -> None:
     assert routes_exposure._busy.acquire(timeout=DEADLINE)
     audit.start()
     audit._thread.join(DEADLINE)
-    assert isinstance(audit.outcome, routes_exposure.Abandoned)
+    assert isinstance(audit.outcome, routes_exposure.AuditCancelled)
     assert routes_exposure._busy.acquire(blocking=False)
     routes_exposure._busy.release()
 

@@ -10,7 +10,7 @@ import pytest
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 
 from pcor.service.page import sessions
-from pcor.service.page.door import read_form
+from pcor.service.page.access import read_form
 from tests.helpers.service_world import ANALYST, World, world
 
 Fields = Annotated[dict[str, str], Depends(read_form)]

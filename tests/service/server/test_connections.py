@@ -21,10 +21,10 @@ from starlette.requests import ClientDisconnect
 
 import pcor
 from pcor.service.core.service import Service
-from pcor.service.page.door import as_problem
+from pcor.service.page.access import as_problem
 from pcor.service.server import quiet_logs
 from pcor.service.server.connections import MOST, RESERVED, most_connections
-from pcor.service.server.quiet_logs import Sparing, new_loop
+from pcor.service.server.quiet_logs import RateLimitFilter, new_loop
 from tests.helpers.service_world import Served, prepared, served, settings_for
 from tests.helpers.waiting import DEADLINE, until
 
@@ -162,7 +162,7 @@ def test_who_comes_while_all_connections_are_at_work_is_told_to_come_again(tmp_p
 @pytest.fixture
 def nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nothing have been said before, and time stand still."""
-    monkeypatch.setattr(quiet_logs, "_sparing", Sparing(clock=lambda: 0.0))
+    monkeypatch.setattr(quiet_logs, "_sparing", RateLimitFilter(clock=lambda: 0.0))
     for logger in (quiet_logs.log, logging.getLogger("uvicorn.error")):
         monkeypatch.setattr(logger, "filters", [])
 
@@ -230,7 +230,7 @@ def test_connections_are_as_many_as_files_allow(
 
 def test_what_happens_again_and_again_is_said_now_and_then() -> None:
     now = 0.0
-    sparing = Sparing(60, clock=lambda: now)
+    sparing = RateLimitFilter(60, clock=lambda: now)
 
     def said(words: str, *filled_in: Any) -> str | None:
         record = logging.LogRecord("x", logging.WARNING, "", 0, words, filled_in, None)

@@ -77,13 +77,17 @@ class ManyPlan:
 def plan_many(
     schema: Schema, records: Iterable[int | str], epsilon_each: object, **options: Any
 ) -> ManyPlan:
-    """Settle a run over many records from public knowledge alone. Free.
+    """Plan a run over many records from public knowledge alone. Free.
 
     Args:
         schema: the public description of the table.
         records: their ids, or 0-based row numbers where the schema has no id.
         epsilon_each: the cost of each release, read as written.
         **options: as for ``pcor.release``: detector, search, utility, guarantee, ...
+
+    Raises:
+        ParameterError: the list is empty or not a list of keys, or the options do not go together.
+        TooLarge: there are more contexts than may be drawn from.
     """
     return ManyPlan(Settings.of(**options).plan(schema, epsilon_each), listed(records))
 

@@ -1,4 +1,4 @@
-"""What came of a run: for each record a release, or why there is none.
+"""The results of a run: for each record a release, or the error in its place.
 
 Public: everything here. Results stand in the order asked; nothing says when or in which order they
 were ready.

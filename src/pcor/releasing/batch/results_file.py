@@ -26,7 +26,7 @@ from pcor.support.files import check_target, write_whole
 FORMAT = "pcor-result/1"
 
 
-class Kept:
+class ResultsFile:
     """The open results file of a run, or nothing where the run has none.
 
     Attributes:
@@ -115,16 +115,16 @@ class Kept:
 @contextmanager
 def results_file(
     path: str | Path | None, requests: Sequence[Request], paid_by: Mapping[str, str] | None
-) -> Iterator[Kept]:
+) -> Iterator[ResultsFile]:
     """Open the results file of a run, for this process alone; go on from what is in it."""
     if path is None:
-        yield Kept(None, -1, paid_by)
+        yield ResultsFile(None, -1, paid_by)
         return
     target = Path(path).resolve()
     check_target(target, (".jsonl",), "out (--out)")
     handle = _open(target)
     try:
-        kept = Kept(target, handle, paid_by)
+        kept = ResultsFile(target, handle, paid_by)
         kept.read({request.fingerprint for request in requests})
         yield kept
     finally:

@@ -2,8 +2,9 @@
 
 Private: the table, every draw until it is stored, and how long each took. Draws run side by side,
 but charges and answers follow one another in an order that the list and the number of workers fix
-(``_Run._draw``): neither the ledger, nor the results file, nor the progress tells which record took
-long. Every draw is a ``pcor.release``, so its distribution is that of a single one by construction.
+(``_BatchRun._draw``): neither the ledger, nor the results file, nor the progress tells which record
+took long. Every draw is a ``pcor.release``, so its distribution is that of a single one by
+construction.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ from pcor.errors import (
     Unfinished,
     check_whole,
 )
-from pcor.mechanism.randomness import Chooser
-from pcor.mechanism.selection import SystemChooser
+from pcor.mechanism.randomness import RandomSource
+from pcor.mechanism.selection import SystemRandomSource
 from pcor.releasing.answers import Answer, Outcome, answer_from, read_answer
 from pcor.releasing.batch.drawers import Drawers
 from pcor.releasing.batch.lookup import Lookup
 from pcor.releasing.batch.plan import ManyPlan, plan_many
 from pcor.releasing.batch.results import Results
-from pcor.releasing.batch.results_file import Kept, results_file
+from pcor.releasing.batch.results_file import ResultsFile, results_file
 from pcor.releasing.budget import NO_BOOKS
 from pcor.releasing.certificate import Release
 from pcor.releasing.payment import OWNER, Claim, Payer, check_payer
@@ -44,7 +45,7 @@ from pcor.releasing.run import prepare, read_and_draw
 from pcor.rows.table import Record, Table, check_table
 from pcor.support.threads import cores
 
-# So many records share a pass over rows that lie elsewhere. Public, and the same for every table.
+# This many records share one pass over remote rows. Public, and the same for every table.
 ROUND = 64
 
 Progress = Callable[[int, int], object]
@@ -63,7 +64,7 @@ def release_many(
     out: str | Path | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
-    chooser: Chooser | None = None,
+    chooser: RandomSource | None = None,
     **options: Any,
 ) -> Results:
     """Release one context for each of many records; the same call again goes on where it was.
@@ -91,6 +92,11 @@ def release_many(
         progress: called with how many records are done and how many there are.
         chooser: where random decisions come from; by default the operating system.
         **options: as for ``pcor.release``: detector, search, utility, guarantee, ...
+
+    Raises:
+        ParameterError: the list or the options cannot be; or a ledger and a budget are both given.
+        TooLarge: there are more contexts, or more rows to be read, than a public limit allows.
+        WriteError: ``out`` cannot be written, or holds the results of another run.
     """
     check_table(table)
     names = {"dataset": dataset, "analyst": analyst, "version": version}
@@ -118,7 +124,7 @@ def release_many_planned(
     out: str | Path | None,
     workers: int | None,
     progress: Progress | None,
-    chooser: Chooser | None,
+    chooser: RandomSource | None,
 ) -> Results:
     """Carry out a plan that was made for this table's schema; as ``release_many``, which plans.
 
@@ -133,7 +139,7 @@ def release_many_planned(
     # Seeded draws repeat only if they are made one after the other.
     drawers = Drawers[Outcome](_workers(workers) if private else 1)
 
-    drawn_by = SystemChooser() if chooser is None else chooser
+    drawn_by = SystemRandomSource() if chooser is None else chooser
 
     def draw(rows: Table, record: int | str) -> Outcome:
         return answer_from(lambda: read_and_draw(planned.each, rows, record, drawn_by))
@@ -142,7 +148,7 @@ def release_many_planned(
         with results_file(out, requests, paid_by) as kept:
             if ledger is not None:
                 kept.compare(ledger, requests)
-            run = _Run(table, planned, requests, payer, kept, drawers, draw, progress)
+            run = _BatchRun(table, planned, requests, payer, kept, drawers, draw, progress)
             return run.carry_out()
     finally:
         drawers.close()
@@ -185,7 +191,7 @@ def _workers(given: int | None) -> int:
 
 
 @dataclass(frozen=True)
-class _Job:
+class _BatchJob:
     """A draw that is paid for and not yet stored."""
 
     place: int
@@ -194,7 +200,7 @@ class _Job:
     lease: ExitStack
 
 
-class _Run:
+class _BatchRun:
     """One run: where each request stands."""
 
     def __init__(
@@ -203,7 +209,7 @@ class _Run:
         planned: ManyPlan,
         requests: Sequence[Request],
         payer: Payer,
-        kept: Kept,
+        kept: ResultsFile,
         drawers: Drawers[Outcome],
         draw: Callable[[Table, int | str], Outcome],
         progress: Progress | None,
@@ -292,7 +298,7 @@ class _Run:
         places before it is stored: the order of all entries is public. A source that fails ends the
         run: the draws that were not stored are thrown away unseen, and their claims stay open.
         """
-        waiting: deque[_Job] = deque()
+        waiting: deque[_BatchJob] = deque()
         try:
             for place in places:
                 if len(waiting) == self._window:
@@ -313,13 +319,13 @@ class _Run:
                 self._refuse(job.place, self._payer.unfinished(error))
 
     def _end(self, failure: SourceError) -> None:
-        """Ask for nothing more: the source has failed."""
+        """Stop the run: the source has failed."""
         self._ended = NotAsked(
             f"{failure}. This record was not asked for, and nothing was charged for it: the same "
             "call goes on once the source is back"
         )
 
-    def _start(self, place: int) -> _Job | None:
+    def _start(self, place: int) -> _BatchJob | None:
         """Charge a request and begin its draw; ``None`` where there is nothing to draw."""
         try:
             claim = self._payer.charge(self._requests[place])
@@ -329,7 +335,7 @@ class _Run:
         except (StillRunning, KeyConflict) as refusal:
             self._refuse(place, refusal)
             return None
-        if claim.answer is not None:  # somebody else was faster
+        if claim.answer is not None:  # another process has charged it meanwhile
             self._keep(place, claim.answer)
             return None
         self._charges += claim.state == "new"
@@ -337,9 +343,9 @@ class _Run:
         with ExitStack() as lease:
             lease.enter_context(self._payer.drawing(claim))
             drawn = self._drawers.submit(lambda: self._draw_one(self._table, record))
-            return _Job(place, claim, drawn, lease.pop_all())  # it outlives this function
+            return _BatchJob(place, claim, drawn, lease.pop_all())  # it outlives this function
 
-    def _store(self, waiting: deque[_Job]) -> None:
+    def _store(self, waiting: deque[_BatchJob]) -> None:
         """Store the oldest draw; only then is it an answer."""
         job = waiting[0]
         outcome = job.drawn.result()
@@ -371,6 +377,6 @@ class _Run:
 
 
 def _bare(error: PcorError) -> PcorError:
-    """Take from an error all but its words: its traceback holds the table."""
+    """Return an error without its traceback, which holds the table."""
     error.__context__ = error.__cause__ = None
     return error.with_traceback(None)

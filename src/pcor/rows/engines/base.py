@@ -1,7 +1,7 @@
 """What an engine is: something that holds rows and answers SQL.
 
-Private: the rows, and every answer. An engine's own error messages quote cells, so ``asking``
-replaces them. It also tells Ctrl-C from a query that failed.
+Private: the rows, and every answer. An engine's own error messages quote cells, so
+``translated_errors`` replaces them. It also tells Ctrl-C from a query that failed.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def kind_of(arrow: Any) -> str:
 
 
 @contextmanager
-def asking(engine: str) -> Iterator[None]:
-    """Replace what an engine says when a query fails."""
+def translated_errors(engine: str) -> Iterator[None]:
+    """Translate an engine's errors into ours, which quote no cell."""
     try:
         yield
     except PcorError:

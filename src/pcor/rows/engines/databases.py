@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from pcor.errors import SourceError
-from pcor.rows.engines.base import asking
+from pcor.rows.engines.base import translated_errors
 from pcor.rows.queries.sql import POSTGRESQL, SQLITE, Dialect
 
 _SCHEMES = ("postgresql", "postgres", "sqlite")
@@ -107,7 +107,7 @@ class DatabaseEngine:
                 f"cannot connect to the {name} database; check the URL, the server and the password"
             ) from None
         weakref.finalize(self, self._connection.close)
-        with asking(name):
+        with translated_errors(name):
             self.version = self._version()
             self.kinds: Mapping[str, str] = self._kinds(parts)
         if not self.kinds:

@@ -1,8 +1,8 @@
 """DuckDB: files larger than memory, many files, Arrow datasets, and the user's own relations.
 
 Private: the rows. Files are read by a connection of our own, in memory, that may spill into a
-private folder (``spilling``); a relation is asked through the connection it came from. Files and
-relations may change between two questions, so rows are marked.
+private folder (``spill_folder``); a relation is asked through the connection it came from. Files
+and relations may change between two queries, so rows are marked.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any
 import pyarrow as pa
 
 from pcor.errors import ParameterError, SourceError
-from pcor.rows.engines.base import asking, kind_of
-from pcor.rows.engines.spilling import remove_folder, spill_folder
+from pcor.rows.engines.base import kind_of, translated_errors
+from pcor.rows.engines.spill_folder import remove_folder, spill_folder
 from pcor.rows.queries.sql import DUCKDB
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
@@ -55,7 +55,7 @@ class DuckEngine:
             f"(SELECT *, row_number() OVER () - 1 AS pcor_row FROM {source})"
         )
         self._connection, self._relation = connection, relation
-        with asking("duckdb"):
+        with translated_errors("duckdb"):
             schema = self.run(f"SELECT * FROM {source} LIMIT 0").schema
         self.kinds: Mapping[str, str] = {field.name: kind_of(field.type) for field in schema}
 

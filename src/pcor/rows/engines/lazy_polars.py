@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from pcor.errors import SourceError
-from pcor.rows.engines.base import asking, kind_of
+from pcor.rows.engines.base import kind_of, translated_errors
 from pcor.rows.queries.sql import POLARS
 
 # Before it, its SQL misreads names in joins, and computes both sides of a CASE.
@@ -36,7 +36,7 @@ class PolarsEngine:
                 f"a lazy frame needs Polars {_OLDEST[0]}.{_OLDEST[1]} or newer, and {self.version} "
                 "is installed: update it, or give frame.collect()"
             )
-        with asking("polars"):
+        with translated_errors("polars"):
             schema = frame.collect_schema()
             arrow = pl.DataFrame(schema=schema).to_arrow().schema
         self.kinds: Mapping[str, str] = {field.name: kind_of(field.type) for field in arrow}

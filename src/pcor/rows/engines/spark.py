@@ -3,7 +3,7 @@
 Private: the rows, which stay on the executors; what comes to the driver is as small as from any
 other engine. Everything is Spark SQL: no Python runs on the executors. Aggregates are formed on
 each partition before anything is exchanged, so a cell that holds most rows is no hot spot. Rows may
-change between two questions, so they are marked.
+change between two queries, so they are marked.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from pcor.errors import SourceError
-from pcor.rows.engines.base import asking
+from pcor.rows.engines.base import translated_errors
 from pcor.rows.queries.sql import SPARK
 
 _KINDS = {
@@ -49,7 +49,7 @@ class SparkEngine:
         # No text of the user's can be mistaken for it.
         self.source = f"pcor_{secrets.token_hex(8)}"
         self._salt = secrets.randbits(63)
-        with asking("spark"):
+        with translated_errors("spark"):
             self.version = str(self._session.version)
             self.kinds: Mapping[str, str] = {
                 name: _KINDS.get(re.split(r"\W", kind)[0], "other") for name, kind in frame.dtypes
@@ -93,5 +93,5 @@ def local_session(*, threads: int | None = None, memory: str = "2g") -> Any:
     builder = SparkSession.builder.appName("pcor").master(f"local[{threads or '*'}]")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with asking("spark"):
+    with translated_errors("spark"):
         return builder.getOrCreate()

@@ -21,19 +21,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pcor.rows.queries.queries import Floats, Integers, Pairs, Questions, column, named, select
+from pcor.rows.queries.queries import Floats, Integers, Pairs, Queries, column, named, select
 
-# Up to so many rows of a cell on one side of a metric may be read.
+# At most this many rows of a cell are read on one side of a metric.
 _FEW = 512
 
 # No metric is as far out as this (encoding.LARGEST_METRIC), so nothing lies beyond it.
 _NOWHERE = 1e300
 
-# Nobody's record; it stands for all rows.
+# Stands in the place of a record for all rows.
 _NOBODY = -1
 
 _Sides = NDArray[np.bool_]
-Check = Callable[[pa.Table], None]
+RowsCheck = Callable[[pa.Table], None]
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,7 +97,7 @@ def _running(cells: Integers, counts: Integers) -> Integers:
 
 
 @dataclass(frozen=True, repr=False)
-class Step:
+class CountStep:
     """What to count next. One entry per record and cell with an open side.
 
     Attributes:
@@ -115,17 +115,17 @@ class Step:
 
 
 def nearest_by_layers(
-    questions: Questions,
+    queries: Queries,
     codes: Integers,
     layers: Layers,
     values: Floats,
     wanted: int,
-    check: Check,
+    check: RowsCheck,
 ) -> list[Pairs]:
     """Return, for each metric, the nearest rows of each cell on each side; all in common passes.
 
     Args:
-        questions: to the engine.
+        queries: to the engine.
         codes: of the cells.
         layers: of the cells.
         values: the metrics.
@@ -137,11 +137,11 @@ def nearest_by_layers(
     crowded = np.stack([sizes for _, sizes in looked], axis=1) > _FEW
     step = _first_step(layers, values, crowded)
     while step is not None:
-        step = _next_step(bounds, _distances(questions, codes, step, wanted, check))
-    return _within(questions, codes, bounds, check)
+        step = _next_step(bounds, _distances(queries, codes, step, wanted, check))
+    return _within(queries, codes, bounds, check)
 
 
-def _first_step(layers: Layers, values: Floats, crowded: _Sides) -> Step | None:
+def _first_step(layers: Layers, values: Floats, crowded: _Sides) -> CountStep | None:
     """Anchor each crowded side.
 
     At the metric itself; or at the end of the cell where all of it lies on one side, from where
@@ -154,10 +154,10 @@ def _first_step(layers: Layers, values: Floats, crowded: _Sides) -> Step | None:
     below = np.minimum(np.nextafter(values[records], -np.inf), highest)
     above = np.maximum(values[records], lowest)
     anchors = np.where(crowded[:, records, cells], [below, above], [[-_NOWHERE], [_NOWHERE]])
-    return Step(records, cells, anchors, np.zeros((2, len(cells)), dtype=np.int64))
+    return CountStep(records, cells, anchors, np.zeros((2, len(cells)), dtype=np.int64))
 
 
-def _next_step(bounds: Floats, layers: dict[str, NDArray[Any]]) -> Step | None:
+def _next_step(bounds: Floats, layers: dict[str, NDArray[Any]]) -> CountStep | None:
     """Narrow the bounds to the layers that hold the wanted rows; return what is left to count."""
     record, cell, side = layers["r"], layers["cell"], layers["side"]
     # Outward from V the layer ends with its lowest row below, with its highest above.
@@ -174,11 +174,11 @@ def _next_step(bounds: Floats, layers: dict[str, NDArray[Any]]) -> Step | None:
     anchors[side[crowded], place.reshape(-1)] = inner[crowded]
     nearer = layers["have"] + layers["upto"] - layers["n"]
     have[side[crowded], place.reshape(-1)] = nearer[crowded]
-    return Step(records, cells, anchors, have)
+    return CountStep(records, cells, anchors, have)
 
 
 def _distances(
-    questions: Questions, codes: Integers, step: Step, wanted: int, check: Check
+    queries: Queries, codes: Integers, step: CountStep, wanted: int, check: RowsCheck
 ) -> dict[str, NDArray[Any]]:
     """Return, for each record, cell and side, the layer of distance that holds the wanted row.
 
@@ -187,12 +187,12 @@ def _distances(
     listed = (step.records, *step.anchors, *step.have)
     names = ("r", "a0", "a1", "h0", "h1")
     everybody = (_NOBODY, _NOWHERE, _NOWHERE, 0, 0)  # all rows are below, in one layer
-    anchors = _list(questions, codes, "anchors", names, listed, step.cells, everybody)
-    cells = ", ".join(questions.names)
+    anchors = _list(queries, codes, "anchors", names, listed, step.cells, everybody)
+    cells = ", ".join(queries.names)
     rows = [
         "a.r AS r",
-        *(f"coded.{name} AS {name}" for name in questions.names),
-        *(f"coded.{name} AS {name}" for name in ("x", *questions.marks)),
+        *(f"coded.{name} AS {name}" for name in queries.names),
+        *(f"coded.{name} AS {name}" for name in ("x", *queries.marks)),
         "CASE WHEN coded.x <= a.a0 THEN 0 ELSE 1 END AS side",
         "CASE WHEN coded.x <= a.a0 THEN a.h0 ELSE a.h1 END AS have",
         "CASE WHEN coded.x <= a.a0 THEN a.a0 - coded.x ELSE coded.x - a.a1 END AS d",
@@ -200,81 +200,81 @@ def _distances(
     by = f"r, {cells}, side, have"
     layer = "CASE WHEN d > 0 THEN CAST(FLOOR(6 * LN(d)) AS INT) ELSE -100000 END AS layer"
     up_to = f"SUM(n) OVER (PARTITION BY r, {cells}, side ORDER BY layer) AS upto"
-    joined = f"coded JOIN anchors a ON {_same_cell(questions, 'a')}"
-    found = questions.ask(
+    joined = f"coded JOIN anchors a ON {_same_cell(queries, 'a')}"
+    found = queries.ask(
         f"SELECT * FROM summed WHERE r = {_NOBODY} "
         f"OR (have + upto >= {wanted} AND have + upto - n < {wanted})",
         anchors,
-        *questions.coded(),
+        *queries.coded(),
         select("apart", rows, f"{joined} WHERE coded.x <= a.a0 OR coded.x >= a.a1"),
-        select("layered", [by, "x", *questions.marks, layer], "apart"),
+        select("layered", [by, "x", *queries.marks, layer], "apart"),
         select(
             "counted",
             [
                 *[by, "layer", "COUNT(*) AS n", "MIN(x) AS lowest", "MAX(x) AS highest"],
-                *named(questions.mark_sums.values(), questions.marks),
+                *named(queries.mark_sums.values(), queries.marks),
             ],
             f"layered GROUP BY {by}, layer",
         ),
-        select("summed", [by, "n", "lowest", "highest", *questions.marks, up_to], "counted"),
+        select("summed", [by, "n", "lowest", "highest", *queries.marks, up_to], "counted"),
     )
-    found = _checked(questions, found, check)
+    found = _checked(queries, found, check)
     layers = {name: column(found, name, np.int64) for name in ("r", "side", "n", "have", "upto")}
     layers |= {name: column(found, name, np.float64) for name in ("lowest", "highest")}
-    return layers | {"cell": questions.cell_numbers(found, codes).astype(np.int64)}
+    return layers | {"cell": queries.cell_numbers(found, codes).astype(np.int64)}
 
 
-def _within(questions: Questions, codes: Integers, bounds: Floats, check: Check) -> list[Pairs]:
+def _within(queries: Queries, codes: Integers, bounds: Floats, check: RowsCheck) -> list[Pairs]:
     """Return the pairs of each record between its bounds in each cell."""
     record, cell = np.divmod(np.arange(bounds[0].size), len(codes))
     listed = (record, *bounds.reshape(2, -1))
-    by = ["r", *questions.names, "x"]
+    by = ["r", *queries.names, "x"]
     rows = [
         "b.r AS r",
-        *(f"coded.{name} AS {name}" for name in (*questions.names, *questions.marks)),
+        *(f"coded.{name} AS {name}" for name in (*queries.names, *queries.marks)),
         f"CASE WHEN b.r = {_NOBODY} THEN 0 ELSE coded.x END AS x",
     ]
-    joined = f"coded JOIN bounds b ON {_same_cell(questions, 'b')}"
+    joined = f"coded JOIN bounds b ON {_same_cell(queries, 'b')}"
     near = "coded.x >= b.low AND coded.x <= b.high"
-    if not questions.marks:
+    if not queries.marks:
         # First what needs no join: most rows are far from all of it.
-        ends = questions.literal(bounds[0].min()), questions.literal(bounds[1].max())
+        ends = queries.literal(bounds[0].min()), queries.literal(bounds[1].max())
         near = f"coded.x >= {ends[0]} AND coded.x <= {ends[1]} AND {near}"
-    asked = questions.counted
+    asked = queries.counted
     everybody = (_NOBODY, -_NOWHERE, _NOWHERE)
-    found = questions.ask(
+    found = queries.ask(
         f"SELECT {', '.join([*by, *named(asked.values(), asked)])} FROM close "
         f"GROUP BY {', '.join(by)}",
-        _list(questions, codes, "bounds", ("r", "low", "high"), listed, cell, everybody),
-        *questions.coded(),
+        _list(queries, codes, "bounds", ("r", "low", "high"), listed, cell, everybody),
+        *queries.coded(),
         select("close", rows, f"{joined} WHERE {near}"),
     )
-    found = _checked(questions, found, check)
+    found = _checked(queries, found, check)
     of_record = column(found, "r", np.int64)
     return [
-        _pairs(questions, codes, found.filter(pa.array(of_record == record)))
+        _pairs(queries, codes, found.filter(pa.array(of_record == record)))
         for record in range(bounds.shape[1])
     ]
 
 
-def _checked(questions: Questions, found: pa.Table, check: Check) -> pa.Table:
+def _checked(queries: Queries, found: pa.Table, check: RowsCheck) -> pa.Table:
     """Check the lines that stand for all rows, and return the others."""
-    if not questions.marks:
+    if not queries.marks:
         return found
     of_nobody = column(found, "r", np.int64) == _NOBODY
     check(found.filter(pa.array(of_nobody)))
     return found.filter(pa.array(~of_nobody))
 
 
-def _pairs(questions: Questions, codes: Integers, found: pa.Table) -> Pairs:
+def _pairs(queries: Queries, codes: Integers, found: pa.Table) -> Pairs:
     values = column(found, "x", np.float64)
     order = np.argsort(values, kind="stable")
     counts = column(found, "n", np.int64)
-    return Pairs(questions.cell_numbers(found, codes)[order], values[order], counts[order])
+    return Pairs(queries.cell_numbers(found, codes)[order], values[order], counts[order])
 
 
 def _list(
-    questions: Questions,
+    queries: Queries,
     codes: Integers,
     name: str,
     columns: Sequence[str],
@@ -288,10 +288,10 @@ def _list(
     """
     parts = (part.tolist() for part in (*content, codes[cells]))
     rows = [(*row, *code) for *row, code in zip(*parts, strict=True)]
-    if questions.marks:
+    if queries.marks:
         rows += [(*everybody, *code) for code in codes.tolist()]
-    return questions.engine.dialect.values(name, (*columns, *questions.names), rows)
+    return queries.engine.dialect.values(name, (*columns, *queries.names), rows)
 
 
-def _same_cell(questions: Questions, name: str) -> str:
-    return " AND ".join(f"coded.{code} = {name}.{code}" for code in questions.names)
+def _same_cell(queries: Queries, name: str) -> str:
+    return " AND ".join(f"coded.{code} = {name}.{code}" for code in queries.names)

@@ -2,7 +2,7 @@
 
 Private: every answer. What comes back is bounded by the number of cells (rows that fit the schema,
 grouped by their attribute values) and by a public limit on (cell, value) pairs, not by the rows.
-Encoding, grouping and counting happen in the engine; the same questions to any engine, or to the
+Encoding, grouping and counting happen in the engine; the same queries to any engine, or to the
 rows in memory, have the same answers.
 
 All answers are about one state of the rows: the one that the cells were counted in. An engine
@@ -41,7 +41,7 @@ from pcor.rows.queries.queries import (
     Floats,
     Integers,
     Pairs,
-    Questions,
+    Queries,
     column,
     named,
     select,
@@ -51,7 +51,7 @@ from pcor.rows.queries.queries import (
 # that cannot trust its sums does without them. A good one only saves time.
 _CENTRE_ROWS = 1000
 
-# So many records share one query; each adds two columns to it.
+# This many records share one query; each adds two columns to it.
 _RECORDS_AT_ONCE = 16
 
 
@@ -94,7 +94,7 @@ class KeyedRow(NamedTuple):
 
 
 class Pushdown:
-    """The questions to one engine about rows under one schema.
+    """What one engine computes from its rows under one schema.
 
     Args:
         engine: where the rows are.
@@ -104,7 +104,7 @@ class Pushdown:
 
     def __init__(self, engine: Engine, schema: Schema, limit: int = PAIRS_LIMIT) -> None:
         self.engine, self.schema = engine, schema
-        self._questions = Questions(engine, schema, limit)
+        self._questions = Queries(engine, schema, limit)
         self._largest = self._questions.literal(LARGEST_METRIC)
         self._layers: Layers | None = None
         self.cells = self._checked_cells()
@@ -330,7 +330,7 @@ class Pushdown:
         apart = self._apart(centre)
         if self.engine.dialect.overflows:
             apart = f"CASE WHEN ABS(x) <= {self._largest} THEN {apart} ELSE 0 END"
-        unreadable = self._questions.coding.unreadable
+        unreadable = self._questions.sql_encoding.unreadable
         wrong = {f"w{place}": sql for place, sql in enumerate(unreadable.values())}
         asked = {
             "n": "COUNT(*)",
@@ -345,7 +345,7 @@ class Pushdown:
         if self.engine.dialect.nearest is None:
             also = ["layer"]
             flags.append(f"{self._layer(centre, scale)} AS layer")
-        expected = self._questions.coding.distinct_marks
+        expected = self._questions.sql_encoding.distinct_marks
         read = {f"read{place}": sql for place, sql in enumerate(expected)}
         flags += named(read.values(), read)
         sums = {name: f"SUM({name})" for name in [*wrong, *read]}
@@ -366,7 +366,7 @@ class Pushdown:
 
     def _layer(self, centre: float, scale: float) -> str:
         """Write the layer of a row: finer near the centre, and about 25 on each side of it."""
-        x, middle = self._questions.coding.metric, self._questions.literal(centre)
+        x, middle = self._questions.sql_encoding.metric, self._questions.literal(centre)
         apart = f"ABS(({x}) - {middle}) / {self._questions.literal(scale)}"
         number = f"CAST(FLOOR(4 * LN({apart} + 0.05)) AS INT)"
         huge = f"ABS({x}) > {self._largest}"  # about to be refused
@@ -441,7 +441,7 @@ def _by_place(lines: Sequence[Integers], place: NDArray[Any], size: int) -> Inte
 
 
 def no_order(engine: str) -> str:
-    """Say why a row number names nothing here."""
+    """Return the error for a row number where rows have no order."""
     return (
         f"rows of {engine} have no order, so a row number names none of them; declare the id "
         "column in the schema"

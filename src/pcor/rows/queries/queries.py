@@ -1,4 +1,4 @@
-"""Write questions about encoded rows as SQL, and read the answers.
+"""Write queries about encoded rows as SQL, and read the answers.
 
 Private: the answers. Nothing here decides what is asked; ``pushdown`` and ``nearest`` do.
 """
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from pcor.errors import TooLarge
 from pcor.public.schema import Schema
-from pcor.rows.engines.base import Engine, asking, marks_of, rows_changed
-from pcor.rows.queries.sql_encoding import coding
+from pcor.rows.engines.base import Engine, marks_of, rows_changed, translated_errors
+from pcor.rows.queries.sql_encoding import sql_encoding
 
 # How many cells, or (cell, value) pairs, may come back when nobody says otherwise; public. A pair
 # takes about 30 bytes.
@@ -35,8 +35,8 @@ class Pairs(NamedTuple):
     counts: Integers
 
 
-class Questions:
-    """How to ask one engine about its rows under one schema.
+class Queries:
+    """The queries that one engine is asked about its rows under one schema.
 
     In every query ``coded`` are the encoded rows, with a code for each attribute (``names``) and
     the metric as ``x``; where the engine marks rows, also with the marks of the metric (``marks``).
@@ -49,7 +49,7 @@ class Questions:
 
     def __init__(self, engine: Engine, schema: Schema, limit: int = PAIRS_LIMIT) -> None:
         self.engine, self.schema, self.limit = engine, schema, limit
-        self.coding = coding(engine, schema)
+        self.sql_encoding = sql_encoding(engine, schema)
         self.names = [f"c{place}" for place in range(len(schema.attributes))]
         self._marks = marks_of(engine, schema.metric.column)
         self.marks = [f"mark{place}" for place in range(len(self._marks))]
@@ -67,7 +67,7 @@ class Questions:
 
     def ask(self, query: str, *tables: str) -> pa.Table:
         """Return the answer to a query over the given tables, by default ``coded`` alone."""
-        with asking(self.engine.dialect.name):
+        with translated_errors(self.engine.dialect.name):
             found = self.engine.run(f"WITH {', '.join(tables or self.coded())} {query}")
         self.bytes_returned += found.nbytes
         return found
@@ -80,16 +80,16 @@ class Questions:
             source: other than all rows.
             where: a condition on the rows as they are.
         """
-        keys = self.coding.keys
+        keys = self.sql_encoding.keys
         columns = [
-            *named(self.coding.codes(keys), self.names),
-            f"{self.coding.metric} AS x",
+            *named(self.sql_encoding.codes(keys), self.names),
+            f"{self.sql_encoding.metric} AS x",
             *named(self._marks, self.marks),
             *([f"{key} AS k"] if key else []),
         ]
         condition = f" WHERE {where}" if where else ""
-        rows = f"{source or self.engine.source} s {self.coding.joins(keys)}{condition}"
-        return [*self.coding.lists, select("coded", columns, rows)]
+        rows = f"{source or self.engine.source} s {self.sql_encoding.joins(keys)}{condition}"
+        return [*self.sql_encoding.lists, select("coded", columns, rows)]
 
     def grouped(
         self,
@@ -133,15 +133,15 @@ class Questions:
         unfit: bool,
     ) -> tuple[list[str], list[str], str]:
         """Write the tables up to ``grouped``, and how its lines are encoded: codes and joins."""
-        keys = self.coding.keys
+        keys = self.sql_encoding.keys
         by = [key if is_late else code for key, code, is_late in self._zipped(keys)]
         columns = [
             *named(by, self.names),
-            f"{self.coding.metric} AS x",
+            f"{self.sql_encoding.metric} AS x",
             *named(self._marks, self.marks),
             *flags,
         ]
-        rows = f"{self.engine.source} s {self.coding.joins(keys, late=False)}"
+        rows = f"{self.engine.source} s {self.sql_encoding.joins(keys, late=False)}"
         group = ", ".join([*self.names, *also])
         where = "" if unfit else self.where(condition)
         selected = [*self.names, *also, *named(aggregates.values(), aggregates)]
@@ -149,14 +149,14 @@ class Questions:
         there = [f"g.{name}" for name in self.names]
         codes = [code if is_late else key for key, code, is_late in self._zipped(there)]
         tables = [
-            *self.coding.lists,
+            *self.sql_encoding.lists,
             select("coded", columns, rows),
             select("grouped", selected, groups),
         ]
-        return tables, codes, self.coding.joins(there, late=True)
+        return tables, codes, self.sql_encoding.joins(there, late=True)
 
     def _zipped(self, keys: Sequence[str]) -> list[tuple[str, str, bool]]:
-        return list(zip(keys, self.coding.codes(keys), self.coding.late, strict=True))
+        return list(zip(keys, self.sql_encoding.codes(keys), self.sql_encoding.late, strict=True))
 
     def where(self, condition: str = "") -> str:
         """Write a condition on encoded rows, and that they fit where some may not."""

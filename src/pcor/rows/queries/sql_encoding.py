@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pcor.errors import SourceError
 from pcor.public.schema import Attribute, Metric, Schema, find_code
 from pcor.rows.encoding import bins_not_numeric, metric_not_numeric
-from pcor.rows.engines.base import Engine, asking, marks_of
+from pcor.rows.engines.base import Engine, marks_of, translated_errors
 from pcor.rows.queries.sql import Cell
 
 # More distinct values than this are not read one by one; public.
@@ -30,7 +30,7 @@ Pairs = list[tuple[Cell, int]]
 
 
 @dataclass(frozen=True)
-class Coded:
+class AttributeEncoding:
     """How one attribute is encoded.
 
     Attributes:
@@ -52,7 +52,7 @@ class Coded:
 
 
 @dataclass(frozen=True)
-class Coding:
+class SqlEncoding:
     """The encoding of one table.
 
     Attributes:
@@ -61,7 +61,7 @@ class Coding:
         unreadable: for columns of texts that should be numbers: whether a row's is none.
     """
 
-    attributes: tuple[Coded, ...]
+    attributes: tuple[AttributeEncoding, ...]
     metric: str
     unreadable: Mapping[str, str]
 
@@ -99,7 +99,7 @@ class Coding:
         )
 
 
-def coding(engine: Engine, schema: Schema) -> Coding:
+def sql_encoding(engine: Engine, schema: Schema) -> SqlEncoding:
     """Return how an engine encodes its rows against a schema."""
     unreadable = {}
     metric, doubt = _metric(engine, schema.metric)
@@ -112,13 +112,13 @@ def coding(engine: Engine, schema: Schema) -> Coding:
             attributes.append(_by_value(engine, attribute, column, f"domain{place}"))
             continue
         key, doubt = _bin(engine, attribute, column)
-        attributes.append(Coded(key))
+        attributes.append(AttributeEncoding(key))
         if doubt:
             unreadable[attribute.name] = doubt
-    return Coding(tuple(attributes), metric, unreadable)
+    return SqlEncoding(tuple(attributes), metric, unreadable)
 
 
-def _by_value(engine: Engine, attribute: Attribute, column: str, name: str) -> Coded:
+def _by_value(engine: Engine, attribute: Attribute, column: str, name: str) -> AttributeEncoding:
     """Encode by equality with values of the domain."""
     dialect = engine.dialect
     key, pairs, marks = _raw_values(engine, attribute, column)
@@ -126,14 +126,14 @@ def _by_value(engine: Engine, attribute: Attribute, column: str, name: str) -> C
     elsewhere = _elsewhere(attribute)
     if len(pairs) <= _LONGEST_CASE:
         whens = [(dialect.literal(raw), code) for raw, code in pairs]
-        return Coded(
+        return AttributeEncoding(
             key,
             lambda written: _case(written, whens, elsewhere),
             late=late,
             distinct_marks=marks,
         )
     code = f"{name}.code" if attribute.other is None else f"COALESCE({name}.code, {elsewhere})"
-    return Coded(
+    return AttributeEncoding(
         key,
         lambda _: code,
         dialect.values(name, ("raw", "code"), pairs),
@@ -239,7 +239,7 @@ def _distinct_values(
         f"FROM {engine.source} s WHERE {column} IS NOT NULL) t GROUP BY raw "
         f"LIMIT {DISTINCT_LIMIT + 1}"
     )
-    with asking(engine.dialect.name):
+    with translated_errors(engine.dialect.name):
         found = engine.run(query)
     if found.num_rows > DISTINCT_LIMIT:
         raise SourceError(

@@ -15,7 +15,7 @@ from pcor.releasing.settings import Option, Settings
 LONGEST = 200
 
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST)]
-Amount = (
+AmountField = (
     Annotated[StrictStr, Field(min_length=1, max_length=100)]
     | Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False, strict=True)]
     | Annotated[StrictInt, Field(gt=0, le=10**9)]
@@ -42,23 +42,23 @@ class QuestionBody(_Body):
     dataset: Name
     record: Record
     preset: Literal["small", "medium", "large"] | None = None
-    epsilon: Amount | None = None
+    epsilon: AmountField | None = None
     draw: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] = 1
 
 
 class PresetsBody(_Body):
     """Three epsilons, rising."""
 
-    small: Amount
-    medium: Amount
-    large: Amount
+    small: AmountField
+    medium: AmountField
+    large: AmountField
 
 
 class AllotmentBody(_Body):
     """What an analyst may spend. A delta that is not named stays as it is; null ends it."""
 
-    epsilon: Amount
-    delta: Amount | None = None
+    epsilon: AmountField
+    delta: AmountField | None = None
 
     def named(self) -> dict[str, Any]:
         """Return what was named."""
@@ -68,7 +68,7 @@ class AllotmentBody(_Body):
 class BudgetBody(AllotmentBody):
     """What may be spent. A delta or a cap that is not named stays as it is; null ends it."""
 
-    cap: Amount | None = None
+    cap: AmountField | None = None
 
 
 class _Dataset(_Body):
@@ -83,7 +83,7 @@ class _Dataset(_Body):
 def _type(default: object, option: Option) -> Any:
     """Return what a setting may be in the body of a request."""
     if option.kind == "amount":
-        kind: Any = Amount
+        kind: Any = AmountField
     elif option.kind == "whole":
         kind = Annotated[int, Field(ge=1, le=option.most, strict=True)]
     else:

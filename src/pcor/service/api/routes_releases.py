@@ -12,8 +12,7 @@ from fastapi import APIRouter, Header, Request, Response
 
 from pcor.service.api.models import Identifier, Limit, QuestionBody
 from pcor.service.api.roles import Asker, Owner
-from pcor.service.core import owner
-from pcor.service.core import questions as asking
+from pcor.service.core import owner, questions
 from pcor.service.core.problems import COMMON, Problem
 from pcor.service.core.service import of
 
@@ -34,12 +33,12 @@ CallKey = Annotated[
 def make_plan(request: Request, key: Asker, body: QuestionBody) -> dict[str, Any]:
     """Say what a release would do, cost and promise, and what would be left. Free."""
     service = of(request)
-    settled = asking.settle(service, key, _question(body))
+    planned = questions.plan_question(service, key, _question(body))
     return {
         "record": body.record,
-        **settled.plan.to_dict(),
-        "text": str(settled.plan),
-        "budget": asking.left_for(service, key, settled.registration),
+        **planned.plan.to_dict(),
+        "text": str(planned.plan),
+        "budget": questions.left_for(service, key, planned.registration),
     }
 
 
@@ -61,20 +60,20 @@ def make_release(
     (422); while the first is running that is said (409).
     """
     service = of(request)
-    job = asking.ask(service, key, _question(body), _call_key(call))
+    job = questions.ask(service, key, _question(body), _call_key(call))
     service.at_step("before reply")
-    found, answer = asking.see(service, key, job.id)
+    found, answer = questions.see(service, key, job.id)
     if answer is None:
-        response.headers.update(asking.look_again(service, found))
+        response.headers.update(questions.look_again(service, found))
     else:
         response.status_code = 200
-    return asking.seen(service, found, answer)
+    return questions.seen(service, found, answer)
 
 
 @router.get("/releases")
 def list_releases(request: Request, key: Asker, limit: Limit = 100) -> dict[str, Any]:
     """Return one's own questions, the newest first; an owner sees everybody's."""
-    return {"releases": asking.history(of(request), key, limit)}
+    return {"releases": questions.history(of(request), key, limit)}
 
 
 @router.get("/releases/{name}")
@@ -83,10 +82,10 @@ def get_release(
 ) -> dict[str, Any]:
     """Return a question and, from the moment it may be seen, its answer."""
     service = of(request)
-    job, answer = asking.see(service, key, name)
+    job, answer = questions.see(service, key, name)
     if answer is None:
-        response.headers.update(asking.look_again(service, job))
-    return asking.seen(service, job, answer)
+        response.headers.update(questions.look_again(service, job))
+    return questions.seen(service, job, answer)
 
 
 @router.delete(
@@ -97,11 +96,11 @@ def close_release(request: Request, key: Owner, name: Identifier) -> dict[str, A
     """Close a question whose file was replaced. It stays charged, and says that it was closed."""
     service = of(request)
     owner.close_question(service, key, name)
-    return asking.seen(service, *asking.see(service, key, name))
+    return questions.seen(service, *questions.see(service, key, name))
 
 
-def _question(body: QuestionBody) -> asking.Question:
-    return asking.Question(**body.model_dump())
+def _question(body: QuestionBody) -> questions.Question:
+    return questions.Question(**body.model_dump())
 
 
 def _call_key(given: str | None) -> str:

@@ -11,27 +11,27 @@ import threading
 SOONEST, LATEST = 5, 600
 
 
-class PutOff:
-    """Until when questions are put off, in this process."""
+class Backoff:
+    """Exponential backoff of questions, in this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waits: dict[str, tuple[int, int]] = {}  # seconds of the last wait, until when
 
-    def put_off(self, name: str, now: int) -> int:
-        """Put a question off for longer than the last time; return for how many seconds."""
+    def delay(self, name: str, now: int) -> int:
+        """Delay a question for twice as long as the last time; return the seconds."""
         with self._lock:
             wait = min(2 * self._waits.get(name, (0, 0))[0] or SOONEST, LATEST)
             self._waits[name] = (wait, now + 1000 * wait)
             return wait
 
-    def is_put_off(self, name: str, now: int) -> bool:
+    def is_delayed(self, name: str, now: int) -> bool:
         """Whether it is too early to try a question again. ``now`` in milliseconds.
 
-        >>> questions = PutOff()
-        >>> questions.put_off("one", 0), questions.put_off("one", 0)
+        >>> questions = Backoff()
+        >>> questions.delay("one", 0), questions.delay("one", 0)
         (5, 10)
-        >>> [questions.is_put_off("one", now) for now in (0, 9_999, 10_000, -1)]
+        >>> [questions.is_delayed("one", now) for now in (0, 9_999, 10_000, -1)]
         [True, True, False, False]
         """
         with self._lock:
@@ -40,6 +40,6 @@ class PutOff:
         return 0 < end - now <= 1000 * wait
 
     def forget(self, name: str) -> None:
-        """Begin anew with short waits, should the question ever be put off again."""
+        """Reset a question: its next delay is the shortest."""
         with self._lock:
             self._waits.pop(name, None)

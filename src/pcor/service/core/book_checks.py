@@ -22,7 +22,7 @@ log = logging.getLogger("pcor.service")
 
 
 @dataclass(frozen=True)
-class Check:
+class BookCheck:
     """What the newest check found.
 
     Attributes:
@@ -36,7 +36,7 @@ class Check:
     events: bool = True
 
 
-class Checks:
+class BookChecks:
     """Verifies the books from time to time.
 
     Args:
@@ -49,7 +49,7 @@ class Checks:
         self._ledger, self._every, self._clock = ledger, every, clock
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._work, daemon=True)
-        self.newest = Check()
+        self.newest = BookCheck()
 
     def start(self) -> None:
         """Begin with a check, in the background."""
@@ -61,11 +61,11 @@ class Checks:
         if self._thread.is_alive():
             self._thread.join(patience)
 
-    def check(self) -> Check:
+    def check(self) -> BookCheck:
         """Verify the ledger and the audit log now."""
         found = self._ledger.verify()
         problems = self._event_problems() if found.ok else []
-        self.newest = Check(self._clock() // 1000, found.ok, not problems)
+        self.newest = BookCheck(self._clock() // 1000, found.ok, not problems)
         for problem in (*found.problems, *problems):
             log.error("the books are NOT whole: %s", problem)
         return self.newest

@@ -28,7 +28,7 @@ from typing import Any
 from pcor.errors import LedgerError, SourceError
 from pcor.releasing.answers import Outcome
 from pcor.service.core.draws import Draw, make_draw
-from pcor.service.core.fingerprints import Marker
+from pcor.service.core.fingerprints import FileFingerprints
 from pcor.service.core.settings import ENVIRONMENT
 from pcor.service.core.sources import Tables
 
@@ -43,7 +43,7 @@ class DrawFailed(Exception):
     """A draw failed for a reason of ours; only the type is named, as the words can hold rows."""
 
 
-class DrawingProcesses:
+class DrawProcesses:
     """Draws in so many processes, each of which makes one draw at a time.
 
     Args:
@@ -182,7 +182,7 @@ def main() -> None:
     questions: SimpleQueue[Any] = SimpleQueue()
     threading.Thread(target=_listen, args=(connection, questions), daemon=True).start()
     folder, secret, most = questions.get()
-    tables = Tables(folder, most, Marker(secret))
+    tables = Tables(folder, most, FileFingerprints(secret))
     while True:
         number, asked = questions.get()
         _reply(connection, number, *_made(tables, asked))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pcor.errors import NoValidContext, RecordError
-from pcor.mechanism.selection import SystemChooser
+from pcor.mechanism.selection import SystemRandomSource
 from pcor.releasing.answers import Outcome, answer_from
 from pcor.releasing.plan import Plan
 from pcor.releasing.run import read_and_draw
@@ -30,13 +30,13 @@ class Draw:
 
     Attributes:
         source: the file, relative to the data folder.
-        mark: by which the file is known again.
+        file_fingerprint: by which the file is known again.
         plan: what was settled when it was asked, with the schema of the table.
         record: the queried record.
     """
 
     source: str
-    mark: str
+    file_fingerprint: str
     plan: Plan
     record: int | str
 
@@ -57,7 +57,7 @@ class Draws(Protocol):
         ...
 
 
-class DrawsHere:
+class InProcessDraws:
     """Draws in the thread that asks.
 
     Args:
@@ -68,20 +68,22 @@ class DrawsHere:
         self._tables = tables
 
     def start(self) -> None:
-        """Nothing is needed."""
+        """Nothing to start."""
 
     def draw(self, asked: Draw) -> Outcome:
         """Draw now."""
         return make_draw(self._tables, asked)
 
     def close(self) -> None:
-        """Nothing is left: who asked is waited for."""
+        """Nothing to end: draws run in the caller's thread."""
 
 
 def make_draw(tables: Tables, asked: Draw) -> Outcome:
     """Return the release, or the error that is its answer."""
-    table = tables.get(asked.source, asked.mark, asked.plan.schema)
-    outcome = answer_from(lambda: read_and_draw(asked.plan, table, asked.record, SystemChooser()))
+    table = tables.get(asked.source, asked.file_fingerprint, asked.plan.schema)
+    outcome = answer_from(
+        lambda: read_and_draw(asked.plan, table, asked.record, SystemRandomSource())
+    )
     if isinstance(outcome, RecordError | NoValidContext):
         # The same words for both, whatever the search says: who is in the table is private.
         return NoValidContext(NONE)

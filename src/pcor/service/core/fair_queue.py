@@ -1,4 +1,4 @@
-"""Turns: a line in which everybody who waits is served once before anybody is served twice.
+"""A fair queue: everybody who waits is served once before anybody is served twice.
 
 Public: who asked, and how much of it waits. Nobody's place depends on rows. Whoever sends many
 questions makes themselves wait, and nobody else for more than one question of theirs at a time.
@@ -13,10 +13,10 @@ from typing import Generic, TypeVar
 Thing = TypeVar("Thing")
 
 
-class Turns(Generic[Thing]):
-    """Things that wait, by whose they are; any number of threads may put and get.
+class FairQueue(Generic[Thing]):
+    """A queue that serves its owners in turns; any number of threads may put and get.
 
-    >>> line = Turns[int]()
+    >>> line = FairQueue[int]()
     >>> for who, thing in (("ana", 1), ("ana", 2), ("ana", 3), ("ben", 4)):
     ...     line.put(who, thing)
     >>> [line.get() for _ in range(4)]
@@ -29,13 +29,13 @@ class Turns(Generic[Thing]):
         self._waiting: OrderedDict[str, deque[Thing]] = OrderedDict()
 
     def put(self, who: str, thing: Thing) -> None:
-        """Let a thing wait behind those of the same person."""
+        """Add an item behind those of the same owner."""
         with self._changed:
             self._waiting.setdefault(who, deque()).append(thing)
             self._changed.notify()
 
     def get(self) -> Thing:
-        """Wait for the next thing, and take it."""
+        """Wait for the next item, and take it."""
         with self._changed:
             while not self._waiting:
                 self._changed.wait()

@@ -1,10 +1,10 @@
-"""Marks: how the service knows a registered file again, and keeps nothing that could be guessed at.
+"""File fingerprints: know a registered file again, and keep nothing that could be guessed at.
 
 Private: the secret, and the plain hash of a file, which is never kept: whoever has all of a file
-but one row could try out guesses at that row against it. A mark is an HMAC of that hash under 256
-random bits. The secret is in a file of its own, by default beside the tables, where whoever can
-read it can read the rows; the marks are in the database, where without the secret they say no more
-than which registrations were of the same file.
+but one row could try out guesses at that row against it. A fingerprint is an HMAC of that hash
+under 256 random bits. The secret is in a file of its own, by default beside the tables, where
+whoever can read it can read the rows; the fingerprints are in the database (under the name
+``mark``), where without the secret they say no more than which registrations were of the same file.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pcor.errors import LedgerError, ParameterError
 NAME = ".pcor-secret"
 
 
-class Marker:
-    """Makes the marks of files.
+class FileFingerprints:
+    """Makes the fingerprints of files.
 
     Args:
         path: the file with the secret.
@@ -42,7 +42,7 @@ class Marker:
                 with os.fdopen(number, "w", encoding="ascii") as stream:
                     stream.write(f"{secrets.token_hex(32)}\n")
                     stream.flush()
-                    os.fsync(number)  # marks outlive a loss of power, and so must the secret
+                    os.fsync(number)  # fingerprints outlive a loss of power: so must it
                 os.link(part, self._path)  # whole or not at all, and never over another
             finally:
                 part.unlink()
@@ -55,16 +55,16 @@ class Marker:
             ) from None
 
     def of_file(self, path: Path) -> str:
-        """Return the mark of a file."""
+        """Return the fingerprint of a file."""
         with path.open("rb") as stream:
             return self.of_hash(hashlib.file_digest(stream, "sha256").hexdigest())
 
     def of_bytes(self, content: bytes) -> str:
-        """Return the mark that a file with this content has."""
+        """Return the fingerprint that a file with this content has."""
         return self.of_hash(hashlib.sha256(content).hexdigest())
 
     def of_hash(self, sha256: str) -> str:
-        """Return the mark of a file of which the SHA-256 is known; migrations need no file."""
+        """Return the fingerprint of a file by its SHA-256; migrations have no file."""
         return hmac.new(self._secret(), sha256.encode("ascii"), hashlib.sha256).hexdigest()
 
     def _secret(self) -> bytes:
@@ -81,4 +81,4 @@ class Marker:
         return bytes.fromhex(found)
 
     def __repr__(self) -> str:
-        return "<Marker>"
+        return "<FileFingerprints>"

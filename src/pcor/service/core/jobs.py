@@ -19,7 +19,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, se
 from pcor.errors import KeyConflict, plain
 from pcor.ledger import Request
 from pcor.ledger import tables as books
-from pcor.ledger.charging import find_answer
+from pcor.ledger.charges import find_answer
 from pcor.service.core import tables
 
 

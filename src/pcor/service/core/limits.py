@@ -33,11 +33,11 @@ SAFE_HEADERS = (
 API_POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
 
 
-class Rates:
-    """Buckets that fill at a steady rate; a request takes one drop.
+class TokenBuckets:
+    """Buckets that fill at a steady rate; a request takes one token from the bucket.
 
     Args:
-        rate: drops a second.
+        rate: tokens a second.
         burst: how many a bucket holds.
         clock: seconds.
     """
@@ -50,7 +50,7 @@ class Rates:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, who: str) -> None:
-        """Take a drop, or refuse."""
+        """Take a token, or refuse."""
         self._take(who, 1)
 
     def check(self, who: str) -> None:
@@ -60,11 +60,11 @@ class Rates:
     def _take(self, who: str, taken: int) -> None:
         now = self._clock()
         with self._lock:
-            drops, at = self._buckets.pop(who, (float(self._burst), now))
-            drops = min(self._burst, drops + (now - at) * self._rate)
-            short = 1 - drops
-            if taken or drops < self._burst:  # a full bucket need not be remembered
-                self._buckets[who] = (drops if short > 0 else drops - taken, now)
+            tokens, at = self._buckets.pop(who, (float(self._burst), now))
+            tokens = min(self._burst, tokens + (now - at) * self._rate)
+            short = 1 - tokens
+            if taken or tokens < self._burst:  # a full bucket need not be remembered
+                self._buckets[who] = (tokens if short > 0 else tokens - taken, now)
             if len(self._buckets) > REMEMBERED:
                 self._buckets.popitem(last=False)
         if short > 0:
@@ -77,8 +77,8 @@ class Rates:
             )
 
 
-class Writers:
-    """Lets so many write at once, or wait to; whoever comes then is told to come again.
+class WriterLimit:
+    """Admits a limited number of writers, waiting ones included; others are told to retry.
 
     Args:
         most: how many.
@@ -91,7 +91,7 @@ class Writers:
 
     @contextmanager
     def admitted(self) -> Iterator[None]:
-        """Be one of them, or be refused at once."""
+        """Admit a writer, or raise at once."""
         with self._lock:
             if self.inside >= self._most:
                 raise Problem(
@@ -109,7 +109,7 @@ class Writers:
                 self.inside -= 1
 
 
-class Gate:
+class LimitsMiddleware:
     """Refuses what is too large or of another type before anything reads it.
 
     It also sees every answer leave: it adds headers, counts, and says what may be said of a failure

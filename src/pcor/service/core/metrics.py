@@ -18,7 +18,7 @@ from pcor.service.core import tables
 from pcor.service.core.jobs import count_waiting
 
 
-class Requests:
+class RequestCounter:
     """Counts requests by what was answered."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ _METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"}
 
 
 def book_lines(connection: Connection) -> list[str]:
-    """Return what the books come to."""
+    """Return the totals of the books as metrics."""
     counted = select(books.entries.c.kind, func.count()).group_by(books.entries.c.kind)
     kinds = {str(kind): int(count) for kind, count in connection.execute(counted)}
     charged, answered = kinds.get("charge", 0), kinds.get("answer", 0)

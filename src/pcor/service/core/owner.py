@@ -50,8 +50,8 @@ def register(service: Service, key: Key, name: str, given: dict[str, Any]) -> Re
     check_name("dataset", name)
     path = find_source(service.settings.data, given["source"])
     try:
-        service.marker.make_secret()
-        mark = service.marker.of_file(path)
+        service.fingerprints.make_secret()
+        file_fingerprint = service.fingerprints.of_file(path)
     except OSError:
         raise ParameterError("source cannot be read by the service") from None
     new = Registration(
@@ -59,7 +59,7 @@ def register(service: Service, key: Key, name: str, given: dict[str, Any]) -> Re
         0,
         Schema.from_dict(given["schema"]),
         given["source"],
-        mark,
+        file_fingerprint,
         Settings(**{name: given[name] for name, _, _ in Settings.options("service")}),
         read_presets(given["presets"]),
         read_records(given["records"]),
@@ -79,9 +79,9 @@ def register(service: Service, key: Key, name: str, given: dict[str, Any]) -> Re
 
 
 def _table(service: Service, new: Registration) -> Table:
-    """Return the rows that are being registered: those of the mark, and no others."""
+    """Return the rows that are being registered: those of the fingerprint, and no others."""
     try:
-        return service.tables.get(new.source, new.mark, new.schema)
+        return service.tables.get(new.source, new.file_fingerprint, new.schema)
     except SourceChanged:
         raise ParameterError(
             "source changed while it was being registered, so nothing was; register it once "

@@ -44,7 +44,7 @@ _STATUSES: tuple[tuple[type[PcorError], int], ...] = (
 )
 
 
-class Sendable(JSONResponse):
+class EscapedJSONResponse(JSONResponse):
     """A body of JSON; text that UTF-8 cannot hold, which old books may have, is escaped."""
 
     def render(self, content: Any) -> bytes:
@@ -87,7 +87,7 @@ class Problem(Exception):
             "detail": self.detail,
             **self.more,
         }
-        return Sendable(body, self.status, self.headers, MEDIA_TYPE)
+        return EscapedJSONResponse(body, self.status, self.headers, MEDIA_TYPE)
 
 
 class ProblemBody(BaseModel):
@@ -142,12 +142,12 @@ def of_status(status: int, headers: Mapping[str, str] | None = None) -> Problem:
 
 
 def unknown(what: str) -> Problem:
-    """Return the answer for whatever does not exist or is not for the one who asks."""
+    """Return one answer for what does not exist and for what is not open to the caller."""
     return Problem(404, "not_found", f"there is no such {what}, or it is not open to this key")
 
 
 def install(app: FastAPI) -> None:
-    """Let every expected failure of a route be said as a problem; ``limits.Gate`` says others."""
+    """Answer every expected failure of a route with a problem; ``limits`` answers the others."""
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(PcorError, _on_pcor_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)

@@ -20,7 +20,7 @@ from sqlalchemy import Connection
 from pcor.errors import LedgerError, ParameterError, StillRunning, plain
 from pcor.ledger import Request
 from pcor.ledger.accounts import opened_to, read_open
-from pcor.ledger.charging import find_charge
+from pcor.ledger.charges import find_charge
 from pcor.ledger.entries import lock_head
 from pcor.releasing.amounts import amount
 from pcor.releasing.plan import Plan
@@ -44,7 +44,7 @@ from pcor.service.core.registry import Registration, find_registration, read_reg
 from pcor.service.core.schedule import next_moment
 from pcor.service.core.service import Service
 
-# Seconds that who only looks waits for those who write.
+# Seconds that a reader waits for writers.
 BRIEFLY = 0.1
 # Said of a question whose file was replaced after its charge.
 WAITING = (
@@ -55,7 +55,7 @@ WAITING = (
 
 @dataclass(frozen=True)
 class Question:
-    """What somebody wants to know.
+    """A question about a record.
 
     Attributes:
         dataset: of which people.
@@ -73,7 +73,7 @@ class Question:
 
     @property
     def fingerprint(self) -> str:
-        """What the question comes to in 64 digits, as it was sent."""
+        """The SHA-256 of the question as it was sent."""
         return fingerprint(canonical([str(getattr(self, name)) for name in _PARTS]))
 
 
@@ -81,8 +81,8 @@ _PARTS = ("dataset", "record", "epsilon", "preset", "draw")
 
 
 @dataclass(frozen=True)
-class Settled:
-    """A question that may be asked.
+class PlannedQuestion:
+    """A question that was checked and planned.
 
     Attributes:
         registration: of which version of the dataset.
@@ -124,8 +124,8 @@ def _is_open(connection: Connection, key: Key, name: str) -> bool:
     return key.role == "owner" or read_open(connection, name, key.name) is not None
 
 
-def settle(service: Service, key: Key, question: Question) -> Settled:
-    """Judge a question by public knowledge alone. Free."""
+def plan_question(service: Service, key: Key, question: Question) -> PlannedQuestion:
+    """Check a question and plan its release, from public knowledge alone. Free."""
     with service.ledger.database.reading() as connection:
         registration = open_dataset(connection, key, question.dataset)
     epsilon = _epsilon(key, registration, question)
@@ -133,9 +133,9 @@ def settle(service: Service, key: Key, question: Question) -> Settled:
     if not registration.is_open(question.record):
         # The same words for a record that does not exist and for one that is not open.
         raise unknown("record")
-    settled = registration.plan(epsilon)
+    plan = registration.plan(epsilon)
     request = Request.of(
-        settled,
+        plan,
         question.record,
         dataset=registration.name,
         analyst=key.payer,
@@ -150,7 +150,7 @@ def settle(service: Service, key: Key, question: Question) -> Settled:
         request.guarantee,
         request.body,
     )
-    return Settled(registration, settled, numbered)
+    return PlannedQuestion(registration, plan, numbered)
 
 
 def _epsilon(key: Key, registration: Registration, question: Question) -> Fraction:
@@ -189,9 +189,9 @@ def ask(service: Service, key: Key, question: Question, call: str) -> Job:
         _keep_visible(service, known)
         return known
     # What was refused before, or left by a crash before its charge, is judged by today's rules.
-    settled = settle(service, key, question)
-    service.ledger.check(settled.request)  # many refusals leave no calls and jobs behind
-    _check_open(service, settled.request)  # nor do these; what counts is asked with the charge
+    planned = plan_question(service, key, question)
+    service.ledger.check(planned.request)  # many refusals leave no calls and jobs behind
+    _check_open(service, planned.request)  # nor do these; what counts is asked with the charge
     with database.writing() as connection:
         lock_head(connection)
         job, paid = save_call(
@@ -199,9 +199,9 @@ def ask(service: Service, key: Key, question: Question, call: str) -> Job:
             call,
             question.fingerprint,
             new_job(
-                settled.request,
+                planned.request,
                 canonical_record(question.record),
-                settled.registration.version,
+                planned.registration.version,
                 service.now(),  # after the lock is had, however long others held it
             ),
         )
@@ -252,7 +252,7 @@ def _check_source(service: Service, job: Job) -> None:
     with service.ledger.database.reading() as connection:
         found = find_registration(connection, job.request.dataset, job.version)
     if found is not None:
-        service.sources.check(found.source, found.mark)
+        service.sources.check(found.source, found.file_fingerprint)
 
 
 def running(service: Service, job: Job) -> Problem:

@@ -1,9 +1,9 @@
 """Datasets as an owner registers them: schema, source, guarantee, presets, who may be asked about.
 
-Public: a registration, but for the name of its file, which only owners see, and its mark, which
-nobody does. Registrations are never changed: a new one has the next version, and questions stay
-with the version they were asked of. What the books call the version of a table is the number of its
-file's state: it says whether two files were the same, and nothing else about them.
+Public: a registration, but for the name of its file, which only owners see, and its fingerprint,
+which nobody does. Registrations are never changed: a new one has the next version, and questions
+stay with the version they were asked of. What the books call the version of a table is the number
+of its file's state: it says whether two files were the same, and nothing else about them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Registration:
         version: counted from 1.
         schema: the public description of the table.
         source: the file, relative to the data folder. Owners only.
-        mark: by which the file is known again. For the service only.
+        file_fingerprint: by which the file is known again. For the service only.
         settings: what is drawn and how; the owner settles it for everybody.
         presets: small, medium and large, each an epsilon.
         records: which records may be asked about; ``None`` for any.
@@ -64,7 +64,7 @@ class Registration:
     version: int
     schema: Schema
     source: str
-    mark: str
+    file_fingerprint: str
     settings: Settings
     presets: dict[str, Fraction]
     records: tuple[int | str, ...] | None
@@ -89,7 +89,7 @@ class Registration:
         return self.records is None or canonical_record(record) in self._open
 
     def plan(self, epsilon: Fraction) -> Plan:
-        """Settle a release, from public knowledge alone; at each cost once."""
+        """Plan a release from public knowledge alone; plans are cached by epsilon."""
         made = self._plans.get(epsilon)
         if made is None:
             made = self.settings.plan(self.schema, epsilon)
@@ -147,7 +147,7 @@ class Registration:
 
     def to_body(self) -> str:
         """Return the registration as it is kept; the order of attributes matters, so no sorting."""
-        kept = self.to_owner() | {"mark": self.mark}
+        kept = self.to_owner() | {"mark": self.file_fingerprint}
         del kept["name"], kept["version"], kept["guarantee"]
         return json.dumps(kept)
 
@@ -214,7 +214,7 @@ def _state(connection: Connection, new: Registration) -> int:
     highest = 0
     for body in connection.execute(chosen).scalars():
         kept = json.loads(body)
-        if kept["mark"] == new.mark:
+        if kept["mark"] == new.file_fingerprint:
             return int(kept["source_state"])
         highest = max(highest, int(kept["source_state"]))
     return highest + 1
@@ -265,8 +265,8 @@ def _row(connection: Connection, name: str, version: int | None = None) -> Any:
     return connection.execute(chosen.order_by(columns.version.desc()).limit(1)).one_or_none()
 
 
-class Parsed:
-    """Registrations that were read before, up to so many characters, the least used forgotten.
+class RegistrationCache:
+    """Parsed registrations, up to a number of characters; the least recently used go first.
 
     A version never changes. What one takes of the memory goes with its length, above all with its
     list of records, so they are not counted but measured.
@@ -297,7 +297,7 @@ class Parsed:
         return made
 
 
-_parsed = Parsed(PARSED)
+_parsed = RegistrationCache(PARSED)
 
 
 def _read(name: str, version: int, body: str) -> Registration:

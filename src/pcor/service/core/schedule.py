@@ -1,4 +1,4 @@
-"""When an answer may be seen: at fixed moments after the question, never when it is ready.
+"""The disclosure schedule: answers are shown at fixed moments, never when they are ready.
 
 Private: how long a search took, because it depends on the rows. A question asked at time T has the
 moments T + delay, T + 2 delay, T + 4 delay, ..., each rounded up to a multiple of the tick. All of

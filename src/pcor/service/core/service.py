@@ -15,21 +15,21 @@ from fastapi import Request
 
 from pcor.ledger import Ledger
 from pcor.ledger.entries import lock_head
-from pcor.service.core.book_checks import Checks
-from pcor.service.core.draw_process import DrawingProcesses
-from pcor.service.core.draws import Draws, DrawsHere
+from pcor.service.core.book_checks import BookChecks
+from pcor.service.core.draw_process import DrawProcesses
+from pcor.service.core.draws import Draws, InProcessDraws
 from pcor.service.core.events import note
-from pcor.service.core.fingerprints import Marker
+from pcor.service.core.fingerprints import FileFingerprints
 from pcor.service.core.jobs import Job
 from pcor.service.core.keys import make_key, read_keys
-from pcor.service.core.limits import Rates, Writers
-from pcor.service.core.metrics import Requests
+from pcor.service.core.limits import TokenBuckets, WriterLimit
+from pcor.service.core.metrics import RequestCounter
 from pcor.service.core.readiness import Readiness
-from pcor.service.core.settings import Settings
+from pcor.service.core.settings import ServiceSettings
 from pcor.service.core.source_checks import SourceChecks
 from pcor.service.core.sources import Tables
 from pcor.service.core.upgrade import open_tables
-from pcor.service.core.worker import Drawer, Step
+from pcor.service.core.worker import AtStep, Drawer
 
 # Who cannot show a key has this many tries a second, and at once.
 GUESSES = (1.0, 20)
@@ -45,8 +45,8 @@ def _nothing(_: str) -> None:
     pass
 
 
-class Remembered(Generic[Thing]):
-    """Things by their names, the least used forgotten first.
+class LruCache(Generic[Thing]):
+    """A cache by name; the least recently used go first.
 
     Args:
         most: how many.
@@ -58,7 +58,7 @@ class Remembered(Generic[Thing]):
         self._kept: OrderedDict[str, Thing] = OrderedDict()
 
     def get(self, name: str) -> Thing | None:
-        """Return a thing, if it is remembered."""
+        """Return an item, if it is cached."""
         with self._lock:
             if name not in self._kept:
                 return None
@@ -66,14 +66,14 @@ class Remembered(Generic[Thing]):
             return self._kept[name]
 
     def put(self, name: str, thing: Thing) -> None:
-        """Remember a thing."""
+        """Cache an item."""
         with self._lock:
             self._kept[name] = thing
             while len(self._kept) > self._most:
                 self._kept.popitem(last=False)
 
     def forget(self, name: str) -> None:
-        """Remember a thing no more."""
+        """Remove an item."""
         with self._lock:
             self._kept.pop(name, None)
 
@@ -90,39 +90,41 @@ class Service:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: ServiceSettings,
         *,
         create: bool = False,
         clock: Callable[[], float] = time.time,
-        at_step: Step = _nothing,
+        at_step: AtStep = _nothing,
     ) -> None:
         self.settings = settings
         self._clock = clock
         self.at_step = at_step
         self.ledger = Ledger(settings.database, create=create, clock=clock)
-        self.marker = Marker(settings.secret_file)
+        self.fingerprints = FileFingerprints(settings.secret_file)
         if create:
-            self.marker.make_secret()
-        open_tables(self.ledger.database, self.marker, create=create)
+            self.fingerprints.make_secret()
+        open_tables(self.ledger.database, self.fingerprints, create=create)
         # Where draws are made elsewhere, only an owner's registrations and audits need one here.
-        self.tables = Tables(settings.data, 1 if settings.apart else settings.tables, self.marker)
-        self.sources = SourceChecks(settings.data, self.marker)
+        self.tables = Tables(
+            settings.data, 1 if settings.apart else settings.tables, self.fingerprints
+        )
+        self.sources = SourceChecks(settings.data, self.fingerprints)
         self.drawer = Drawer(settings, self.ledger, self._draws(), self.sources, self.now, at_step)
-        self.checks = Checks(self.ledger, settings.check, self.now)
+        self.checks = BookChecks(self.ledger, settings.check, self.now)
         self.readiness = Readiness(self.ledger, settings.readiness)
-        self.writers = Writers(settings.writers)
-        self.rates = Rates(settings.rate, settings.burst)
-        self.guesses = Rates(*GUESSES)
-        self.sign_ins = Rates(settings.sign_in_rate, settings.sign_in_burst)
-        self.known: Remembered[bool] = Remembered(KNOWN)
-        self.requests = Requests()
-        self.seen: Remembered[tuple[Job, Mapping[str, Any]]] = Remembered(REMEMBERED)
+        self.writers = WriterLimit(settings.writers)
+        self.rates = TokenBuckets(settings.rate, settings.burst)
+        self.guesses = TokenBuckets(*GUESSES)
+        self.sign_ins = TokenBuckets(settings.sign_in_rate, settings.sign_in_burst)
+        self.known: LruCache[bool] = LruCache(KNOWN)
+        self.requests = RequestCounter()
+        self.seen: LruCache[tuple[Job, Mapping[str, Any]]] = LruCache(REMEMBERED)
 
     def _draws(self) -> Draws:
         settings = self.settings
         if not settings.apart:
-            return DrawsHere(self.tables)
-        return DrawingProcesses(
+            return InProcessDraws(self.tables)
+        return DrawProcesses(
             settings.data, settings.secret_file, tables=settings.tables, processes=settings.drawers
         )
 

@@ -31,7 +31,7 @@ MOST_WRITERS = 24
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServiceSettings:
     """How the service runs.
 
     Attributes:
@@ -130,7 +130,7 @@ class Settings:
         return json.dumps(asdict(self) | {"data": str(self.data), "secret": secret})
 
     @classmethod
-    def from_json(cls, text: str) -> Settings:
+    def from_json(cls, text: str) -> ServiceSettings:
         """Read what ``to_json`` wrote."""
         content: dict[str, Any] = json.loads(text)
         secret = None if content["secret"] is None else Path(content["secret"])
@@ -141,7 +141,7 @@ class Settings:
 
 
 def _check_network(text: str) -> None:
-    """Refuse what is no address: a name could come to mean another machine, and * means all."""
+    """Raise if this is no address: a name could come to mean another machine, * means all."""
     try:
         ip_network(text)
     except ValueError:

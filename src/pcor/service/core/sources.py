@@ -1,9 +1,10 @@
 """Sources: the files that datasets are read from, and the tables made of them.
 
 Private: the tables. A source is named relative to the data folder and must lie inside it, symbolic
-links followed. Its mark (``fingerprints``) is part of the registration: a file that changed since
-is not asked, so no answer is about rows that the owner has not registered. A file is read once, and
-what was read has the mark or is not used: whoever replaces the file meanwhile changes nothing.
+links followed. Its fingerprint (``fingerprints``) is part of the registration: a file that changed
+since is not asked, so no answer is about rows that the owner has not registered. A file is read
+once, and what was read has the fingerprint or is not used: whoever replaces the file meanwhile
+changes nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pcor.errors import LedgerError, ParameterError
 from pcor.public.schema import Schema
 from pcor.rows.snapshot import Snapshot
 from pcor.rows.table import Table
-from pcor.service.core.fingerprints import Marker
+from pcor.service.core.fingerprints import FileFingerprints
 
 ENDINGS = (".csv", ".parquet")
 LONGEST = 500
@@ -48,7 +49,7 @@ def find_source(folder: Path, name: str) -> Path:
     refusal = ParameterError(
         "source must be the path of a CSV or Parquet file inside the data folder, relative to it"
     )
-    # A pattern would read more files than the one whose mark is registered.
+    # A pattern would read more files than the one whose fingerprint is registered.
     if not 0 < len(name) <= LONGEST or not name.isprintable() or set(name) & set("\\*?[]{}#:"):
         raise refusal
     root = folder.resolve()
@@ -63,34 +64,34 @@ def find_source(folder: Path, name: str) -> Path:
 
 
 class Tables:
-    """The tables in memory, each loaded once, the least used forgotten first.
+    """The tables in memory, each loaded once; the least recently used go first.
 
     Args:
         folder: the data folder.
         most: how many are kept.
-        marker: knows registered files again.
+        fingerprints: knows registered files again.
     """
 
-    def __init__(self, folder: Path, most: int, marker: Marker) -> None:
-        self._folder, self._most, self._marker = folder, most, marker
+    def __init__(self, folder: Path, most: int, fingerprints: FileFingerprints) -> None:
+        self._folder, self._most, self._fingerprints = folder, most, fingerprints
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[str, str, str], Table] = OrderedDict()
 
-    def get(self, source: str, mark: str, schema: Schema) -> Table:
+    def get(self, source: str, file_fingerprint: str, schema: Schema) -> Table:
         """Return the table of a registered file, or say that the file is not the registered one."""
-        name = (source, mark, schema.sha256)
+        name = (source, file_fingerprint, schema.sha256)
         with self._lock:  # one load at a time: two of them would need twice the memory
             if name not in self._kept:
-                self._kept[name] = self._load(source, mark, schema)
+                self._kept[name] = self._load(source, file_fingerprint, schema)
             self._kept.move_to_end(name)
             while len(self._kept) > self._most:
                 self._kept.popitem(last=False)
             return self._kept[name]
 
-    def _load(self, source: str, mark: str, schema: Schema) -> Table:
+    def _load(self, source: str, file_fingerprint: str, schema: Schema) -> Table:
         try:
             read = Snapshot(find_source(self._folder, source))
-            same = hmac.compare_digest(self._marker.of_bytes(read.content), mark)
+            same = hmac.compare_digest(self._fingerprints.of_bytes(read.content), file_fingerprint)
         except (ParameterError, FileNotFoundError):
             same = False
         except OSError:

@@ -1,7 +1,7 @@
 """The service's own tables, in the ledger's database.
 
-Public: everything in them but the hashes of keys and sessions and the marks of files, which are no
-use to who reads them: each needs 256 random bits that are not here. ``datasets`` keeps every
+Public: everything in them but the hashes of keys and sessions and the fingerprints of files, which
+are no use to who reads them: each needs 256 random bits that are not here. ``datasets`` keeps every
 registration, so that a question is answered about the table it was asked of. ``jobs`` holds each
 question word for word, written before it is charged: what is charged can always be finished.
 ``calls`` says which question an Idempotency-Key stands for. ``events`` is a hash chain like the

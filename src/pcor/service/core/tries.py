@@ -50,7 +50,7 @@ def remember(request: Request, secret: str) -> None:
 
 
 def wrong(request: Request) -> None:
-    """Count a wrong try, and refuse where there were too many."""
+    """Count a failed attempt, and raise where there were too many."""
     of(request).guesses.take(address_of(request))
 
 

@@ -7,14 +7,14 @@ serves no service has none of these.
 from __future__ import annotations
 
 from pcor.errors import LedgerError
-from pcor.ledger.database import Database
+from pcor.ledger.database import LedgerDatabase
 from pcor.ledger.entries import lock_head
-from pcor.ledger.upgrading import upgrade, version_of
-from pcor.service.core.fingerprints import Marker
+from pcor.ledger.upgrade import upgrade, version_of
+from pcor.service.core.fingerprints import FileFingerprints
 from pcor.service.core.tables import VERSION, VERSION_TABLE
 
 
-def open_tables(database: Database, marker: Marker, *, create: bool) -> None:
+def open_tables(database: LedgerDatabase, fingerprints: FileFingerprints, *, create: bool) -> None:
     """Leave the database with tables of this version, or say why that cannot be."""
     with database.reading() as connection:
         found = version_of(connection, VERSION_TABLE)
@@ -26,4 +26,11 @@ def open_tables(database: Database, marker: Marker, *, create: bool) -> None:
         lock_head(connection)  # two processes that start at once make the tables once
         found = version_of(connection, VERSION_TABLE)
         if found != VERSION:
-            upgrade(connection, found, VERSION, what="service", module=__file__, marker=marker)
+            upgrade(
+                connection,
+                found,
+                VERSION,
+                what="service",
+                module=__file__,
+                fingerprints=fingerprints,
+            )

@@ -19,15 +19,15 @@ from pcor.ledger.entries import lock_head
 from pcor.ledger.leases import forget_lease
 from pcor.releasing.answers import Answer, Outcome
 from pcor.releasing.payment import Claim, settle
-from pcor.service.core.backoff import PutOff
+from pcor.service.core.backoff import Backoff
 from pcor.service.core.draw_process import DrawFailed
 from pcor.service.core.draws import Draw, Draws
 from pcor.service.core.events import note
-from pcor.service.core.fair_queue import Turns
+from pcor.service.core.fair_queue import FairQueue
 from pcor.service.core.jobs import Job, begin_job, read_open, show_job, stall_job
 from pcor.service.core.registry import Registration, find_registration
 from pcor.service.core.schedule import moment_for
-from pcor.service.core.settings import Settings
+from pcor.service.core.settings import ServiceSettings
 from pcor.service.core.source_checks import SourceChecks
 from pcor.service.core.sources import SourceChanged
 
@@ -40,14 +40,14 @@ AGAIN = (0.2, 1.0, 3.0)
 # Seconds in which the claims of searches that were ended are given up.
 GIVING_UP = 2.0
 
-Step = Callable[[str], None]
+AtStep = Callable[[str], None]
 
 
-class Stopping(Exception):
+class Shutdown(Exception):
     """The service stops; whoever starts next goes on with this question."""
 
 
-class NoSource(Exception):
+class SourceUnavailable(Exception):
     """A question cannot be drawn for now: its file was replaced, or cannot be read.
 
     Args:
@@ -73,21 +73,21 @@ class Drawer:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: ServiceSettings,
         ledger: Ledger,
         draws: Draws,
         sources: SourceChecks,
         clock: Callable[[], int],
-        at_step: Step,
+        at_step: AtStep,
     ) -> None:
         self._settings, self._ledger = settings, ledger
         self._draws, self._sources = draws, sources
         self._clock, self._at_step = clock, at_step
-        self._waiting = Turns[tuple[Job, Claim]]()
+        self._waiting = FairQueue[tuple[Job, Claim]]()
         self._taken: set[str] = set()
         self._stored: set[str] = set()
         self._noted: set[str] = set()
-        self._put_off = PutOff()
+        self._backoff = Backoff()
         self._stopping = threading.Event()
         # Daemons: a search that outlasts all patience must not keep a process from ending.
         self._sweeper = threading.Thread(target=self._sweep, daemon=True)
@@ -161,7 +161,7 @@ class Drawer:
     def _recover(self, job: Job) -> bool:
         if job.id in self._taken or self._stopping.is_set():
             return False
-        if self._put_off.is_put_off(job.id, self._clock()):
+        if self._backoff.is_delayed(job.id, self._clock()):
             return False
         standing = self._ledger.standing(job.request)  # nothing is written for what must wait
         if standing == "running":
@@ -182,11 +182,11 @@ class Drawer:
     def _check_source(self, job: Job) -> None:
         """Refuse a question whose file is not the registered one."""
         registration = self._registration(job)
-        self._sources.check(registration.source, registration.mark)
+        self._sources.check(registration.source, registration.file_fingerprint)
 
     def _wait_for_source(self, job: Job, error: PcorError) -> None:
         """Put off a question that cannot be drawn now: it stays charged, and is no answer."""
-        wait = self._put_off.put_off(job.id, self._clock())
+        wait = self._backoff.delay(job.id, self._clock())
         log.warning("release %s was put off for %d s: %s", job.id, wait, error.kind)
         if not isinstance(error, SourceChanged) or job.stalled is not None:
             return  # why else a source fails can depend on the rows, and is nobody's to know
@@ -228,7 +228,7 @@ class Drawer:
         def draw() -> Outcome:
             nonlocal drawn
             if self._stopping.is_set():
-                raise Stopping
+                raise Shutdown
             outcome = self._outcome(job)
             drawn = self._clock()
             self._at_step("after draw")
@@ -238,16 +238,16 @@ class Drawer:
             settle(self._ledger, claim, draw, self._store)
             self._at_step("after store")
             self._show(job, drawn)
-            self._put_off.forget(job.id)
-        except Stopping:
+            self._backoff.forget(job.id)
+        except Shutdown:
             pass
-        except NoSource as failed:
+        except SourceUnavailable as failed:
             self._wait_for_source(job, failed.error)
         except LedgerError as error:  # it stays charged, and the next sweep takes it up
             log.warning("release %s was put off: %s", job.id, error.kind)
         except Exception as error:
             # The error's own words and its traceback can hold private rows.
-            wait = self._put_off.put_off(job.id, self._clock())
+            wait = self._backoff.delay(job.id, self._clock())
             name = str(error) if isinstance(error, DrawFailed) else type(error).__name__
             log.error("release %s failed with a %s, and is put off for %d s", job.id, name, wait)
         finally:
@@ -257,7 +257,7 @@ class Drawer:
         try:
             return self._draw(job)
         except (LedgerError, SourceError) as error:
-            raise NoSource(error) from None
+            raise SourceUnavailable(error) from None
 
     def _draw(self, job: Job) -> Outcome:
         one = self._registration(job)
@@ -265,7 +265,7 @@ class Drawer:
             plan = one.plan(job.request.epsilon)
         except PcorError as error:  # by other rules than those it was charged under
             return error
-        return self._draws.draw(Draw(one.source, one.mark, plan, job.record))
+        return self._draws.draw(Draw(one.source, one.file_fingerprint, plan, job.record))
 
     def _registration(self, job: Job) -> Registration:
         with self._ledger.database.reading() as connection:

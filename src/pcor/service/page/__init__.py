@@ -8,24 +8,24 @@ whole on the server and work without JavaScript; htmx, which is served from here
 from fastapi import APIRouter, FastAPI
 from starlette.exceptions import HTTPException
 
-from pcor.service.page.door import on_http
-from pcor.service.page.routes_asking import router as _asking
+from pcor.service.page.access import on_http
 from pcor.service.page.routes_books import router as _books
-from pcor.service.page.routes_door import router as _door
+from pcor.service.page.routes_datasets import router as _datasets
 from pcor.service.page.routes_exposure import router as _exposure
 from pcor.service.page.routes_files import router as _files
 from pcor.service.page.routes_keys import router as _keys
-from pcor.service.page.routes_owning import router as _owning
+from pcor.service.page.routes_questions import router as _questions
 from pcor.service.page.routes_releases import router as _releases
+from pcor.service.page.routes_session import router as _session
 
 # Named in ``app.ROUTERS``. Not in the OpenAPI document, which is for programs.
 router = APIRouter(include_in_schema=False)
-for _part in (_files, _door, _asking, _releases, _owning, _keys, _books, _exposure):
+for _part in (_files, _session, _questions, _releases, _datasets, _keys, _books, _exposure):
     router.include_router(_part)
 
 
 def install(app: FastAPI) -> None:
-    """Let a browser that asks for an address that is none have a page; after ``problems``."""
+    """Answer a browser's request for an unknown address with a page; after ``problems``."""
     app.add_exception_handler(HTTPException, on_http)
 
 

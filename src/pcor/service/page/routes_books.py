@@ -15,8 +15,8 @@ from pcor.service.api import routes_books
 from pcor.service.core import tables
 from pcor.service.core.events import Event, check_events, read_events
 from pcor.service.core.service import Service, of
-from pcor.service.page.door import Reader, page_router
-from pcor.service.page.rendering import render
+from pcor.service.page.access import Reader, page_router
+from pcor.service.page.html import render
 from pcor.service.page.words import account_in_words, day
 
 router = page_router()

@@ -27,10 +27,10 @@ from pcor.service.core.keys import Key
 from pcor.service.core.problems import Problem
 from pcor.service.core.registry import PRESETS, Registration
 from pcor.service.core.service import Service, of
-from pcor.service.page.door import Form, Owner, as_problem, field, page_router
-from pcor.service.page.rendering import HEADERS, fragment, pieces, render
-from pcor.service.page.routes_asking import Text
-from pcor.service.page.routes_owning import newest
+from pcor.service.page.access import Form, Owner, as_problem, field, page_router
+from pcor.service.page.html import HEADERS, fragment, pieces, render
+from pcor.service.page.routes_datasets import newest
+from pcor.service.page.routes_questions import Text
 
 router = page_router()
 
@@ -50,7 +50,7 @@ INSTEAD = (
 )
 
 
-class Abandoned(Exception):
+class AuditCancelled(Exception):
     """Nobody waits for the result any more."""
 
 
@@ -86,7 +86,7 @@ class Audit:
     def _run(self) -> None:
         one = self._registration
         try:
-            table = self._service.tables.get(one.source, one.mark, one.schema)
+            table = self._service.tables.get(one.source, one.file_fingerprint, one.schema)
             outcome: Exposure | Exception = planned_exposure(
                 self._plan, table, self._record, progress=self._step
             )
@@ -98,16 +98,16 @@ class Audit:
 
     def _step(self, done: int, total: int) -> None:
         if self._abandoned.is_set():
-            raise Abandoned
+            raise AuditCancelled
         self.percent = 100 * done // max(total, 1)
 
 
 def auditable(registration: Registration, preset: str) -> tuple[Plan, str]:
     """Return the plan to audit, and what is to be said where it is not the dataset's."""
     epsilon = registration.presets[preset]
-    settled = registration.plan(epsilon)
-    if settled.search.name in EXACT:
-        return settled, ""
+    plan = registration.plan(epsilon)
+    if plan.search.name in EXACT:
+        return plan, ""
     return registration.settings.directly().plan(registration.schema, epsilon), INSTEAD
 
 

@@ -11,9 +11,9 @@ from pcor.service.core import owner
 from pcor.service.core.keys import DAYS, MOST_DAYS, ROLES, read_key, read_keys
 from pcor.service.core.problems import Problem, unknown
 from pcor.service.core.service import of
-from pcor.service.page.door import Form, Owner, field, page_router, see
-from pcor.service.page.rendering import render
-from pcor.service.page.routes_asking import Text
+from pcor.service.page.access import Form, Owner, field, page_router, see
+from pcor.service.page.html import render
+from pcor.service.page.routes_questions import Text
 
 router = page_router()
 

@@ -25,8 +25,8 @@ from pcor.service.core.keys import Key
 from pcor.service.core.problems import unknown
 from pcor.service.core.registry import Registration, find_registration
 from pcor.service.core.service import Service, of
-from pcor.service.page.door import Asker, Form, Owner, page_router, see
-from pcor.service.page.rendering import render
+from pcor.service.page.access import Asker, Form, Owner, page_router, see
+from pcor.service.page.html import render
 from pcor.service.page.words import grid, plan_in_words
 
 router = page_router()

@@ -29,7 +29,7 @@ HOURS = 8
 def sign_in(request: Request, response: Response, token: str) -> Key:
     """Exchange an API key for a new session; a session there was before ends.
 
-    Nothing is written for a key that is none. A good one signs in so often, and no oftener: each
+    Nothing is written for an invalid key. The sign-ins of a valid one are limited in rate: each
     time is a write, and a row that stays for hours.
 
     Args:

@@ -48,7 +48,7 @@ def day(at: int) -> str:
 
 
 def factor(epsilon: Fraction) -> str:
-    """Write exp(epsilon), rounded up; a large one only as what it is.
+    """Write exp(epsilon), rounded up; a large one as a power of e.
 
     >>> factor(Fraction(1, 10)), factor(Fraction(20))
     ('1.11', 'e^20')

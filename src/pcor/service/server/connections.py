@@ -20,7 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pcor.errors import ParameterError
 from pcor.service.core.problems import Problem, of_status
-from pcor.service.core.settings import Settings
+from pcor.service.core.settings import ServiceSettings
 from pcor.service.server.quiet_logs import keep_quiet, log, new_loop
 from pcor.service.server.sockets import BACKLOG
 
@@ -44,7 +44,7 @@ class Config(uvicorn.Config):
         **options: of uvicorn.
     """
 
-    def __init__(self, app: Any, settings: Settings, **options: Any) -> None:
+    def __init__(self, app: Any, settings: ServiceSettings, **options: Any) -> None:
         self.settings = settings
         self.most = most_connections(settings.connections)
         # Connections without a whole request, the one that has waited longest first.
@@ -106,7 +106,7 @@ class Connection(H11Protocol):
         self._close()
 
     def pause_writing(self) -> None:
-        """Give who does not read a while."""
+        """Set a deadline for a client that does not read."""
         super().pause_writing()
         self._abort_later()
 
@@ -157,7 +157,7 @@ class Connection(H11Protocol):
         return True
 
     def _refuse(self) -> None:
-        """Say why there is no room; then end, at once where many are being told."""
+        """Refuse a connection with a reason; without one where many are being refused already."""
         self._refused = True
         if len(self.connections) > self.config.most + LINGERING:
             self.transport.abort()

@@ -23,8 +23,8 @@ _NO_FILES = "socket.accept() out of system resource"
 log = logging.getLogger("pcor.service.server.connections")
 
 
-class Sparing(logging.Filter):
-    """Lets one line of a kind pass in a while, and has it say how many did not.
+class RateLimitFilter(logging.Filter):
+    """A rate limit for log lines: one of a kind per interval, with a count of those left out.
 
     Args:
         every: seconds.
@@ -51,11 +51,11 @@ class Sparing(logging.Filter):
         return passes
 
 
-_sparing = Sparing()
+_sparing = RateLimitFilter()
 
 
 def keep_quiet() -> None:
-    """Let the HTTP server, and what watches its connections, repeat themselves sparingly."""
+    """Limit the rate of repeated lines from the HTTP server and from asyncio."""
     for logger in (log, logging.getLogger("uvicorn.error")):
         logger.addFilter(_sparing)  # once, however often it is added
 

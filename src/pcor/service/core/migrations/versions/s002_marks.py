@@ -1,4 +1,4 @@
-"""Datasets keep the mark of their file and the number of its state, no longer its plain SHA-256.
+"""Datasets keep their file's fingerprint and the number of its state, not its plain SHA-256.
 
 What the chains of entries and events say already stays as it is: they are never rewritten.
 """
@@ -24,9 +24,9 @@ def upgrade() -> None:
         kept, known = json.loads(row.body), states.setdefault(row.name, {})
         sha256 = kept.pop("source_sha256")
         kept["source_state"] = known.setdefault(sha256, len(known) + 1)
-        marker = context.config.attributes["marker"]
-        marker.make_secret()
-        kept["mark"] = marker.of_hash(sha256)
+        fingerprints = context.config.attributes["fingerprints"]
+        fingerprints.make_secret()
+        kept["mark"] = fingerprints.of_hash(sha256)
         connection.execute(
             sa.update(datasets)
             .where(columns.name == row.name, columns.version == row.version)

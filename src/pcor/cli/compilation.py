@@ -22,7 +22,7 @@ def are_compiled() -> bool:
 
     A new version of a kernel compiles again without a word: the cache is not empty then.
     """
-    from pcor._kernels.covering import cell_totals  # brings Numba along
+    from pcor._kernels.coverage import cell_totals  # brings Numba along
 
     stats = getattr(cell_totals, "stats", None)  # none where Numba is told not to compile
     return stats is None or any(Path(stats.cache_path).glob("*.nbi"))

@@ -19,19 +19,19 @@ from sqlalchemy import Connection, select
 
 from pcor.errors import BudgetExceeded, LedgerError, ParameterError
 from pcor.ledger import tables
-from pcor.ledger.accounts import EVERYBODY, NOTHING, Account, payers
+from pcor.ledger.accounts import EVERYBODY, ZERO, Account, payers
 from pcor.ledger.entries import KINDS, START, Entry, Head, read_entries
 from pcor.ledger.integrity import check_file, check_lookup
 from pcor.releasing.amounts import read_amount
 from pcor.releasing.request import Request, fingerprint, sorted_json
 
-# A ledger in ruins need not be described stone by stone.
+# At most this many problems are listed.
 MOST_PROBLEMS = 100
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What came of checking the books.
+    """The result of a verification.
 
     Attributes:
         problems: what does not agree, in sentences.
@@ -65,7 +65,7 @@ class Totals:
     accounts: dict[tuple[str, str], Account] = field(default_factory=dict)
 
     def follow(self, entry: Entry) -> None:
-        """Carry out an entry; raise where it could not have happened."""
+        """Apply an entry; raise where it contradicts the entries before it."""
         if entry.kind not in KINDS:
             raise ParameterError("its kind is unknown")
         content = entry.content
@@ -80,7 +80,7 @@ class Totals:
         epsilon, delta = read_amount(content["epsilon"]), read_amount(content["delta"])
         cap = content.get("cap")
         place = (entry.dataset, entry.analyst)
-        account = self.accounts.get(place) or Account(*place, NOTHING)
+        account = self.accounts.get(place) or Account(*place, ZERO)
         self.accounts[place] = account.with_ceiling(
             epsilon, delta, None if cap is None else read_amount(cap)
         )
@@ -117,7 +117,7 @@ class _Books(Totals):
     charges: dict[int, tuple[str, str, str]] = field(default_factory=dict)
 
     def follow(self, entry: Entry) -> None:
-        """Carry out an entry; raise where it could not have happened."""
+        """Apply an entry; raise where it contradicts the entries before it."""
         if entry.kind == "answer":
             self._answer(entry, entry.content)
         else:

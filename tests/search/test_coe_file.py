@@ -20,10 +20,10 @@ from pyarrow import parquet
 
 import pcor
 from pcor.errors import RecordError, TooLarge, WriteError
-from pcor.search import listing
+from pcor.search import coe_file
 from pcor.search.blocks import BLOCK_BITS
 from pcor.search.coe import MatchingContexts, joined, matching_parts
-from pcor.search.listing import Tally, write_contexts
+from pcor.search.coe_file import Tally, write_contexts
 from tests.helpers.far_row import one_far_row
 from tests.helpers.waiting import DEADLINE
 
@@ -60,7 +60,7 @@ def test_batches_keep_the_order_and_lose_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = one_far_row(0, 19)  # 2^18 contexts, all valid: 16 blocks
-    monkeypatch.setattr(listing, "BATCH", 3 * 2**14)
+    monkeypatch.setattr(coe_file, "BATCH", 3 * 2**14)
     write_contexts(table, 0, "grubbs", path=tmp_path / "coe.parquet")
     about = parquet.read_metadata(tmp_path / "coe.parquet")
     sizes = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
@@ -188,7 +188,7 @@ def stop_at(block: int) -> Any:
 def test_interrupted_writing_leaves_nothing(
     tmp_path: Path, block: int, exists: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "BATCH", 2**14)  # one row group for each block
+    monkeypatch.setattr(coe_file, "BATCH", 2**14)  # one row group for each block
     table = one_far_row(0, 18)
     path = tmp_path / "coe.parquet"
     if exists:
@@ -236,7 +236,7 @@ def test_what_cannot_be_done_is_refused_before_anything_is_looked_at(tmp_path: P
 GROWTH = """
 import resource, sys
 from pathlib import Path
-from pcor.search.listing import write_contexts
+from pcor.search.coe_file import write_contexts
 from tests.helpers.far_row import one_far_row
 
 def peak(many):

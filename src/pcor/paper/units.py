@@ -22,7 +22,7 @@ Progress = Callable[[int, int], None]
 
 # Where each kind of unit is measured: by a function ``measure`` of this module.
 KINDS = {
-    "releases": "pcor.paper.measuring",
+    "releases": "pcor.paper.measurement",
     "match": "pcor.paper.coe_match",
     "ratio": "pcor.paper.ratio",
     "locality": "pcor.paper.locality",
@@ -50,8 +50,8 @@ class Unit:
     parts: tuple[str, ...]
 
 
-class Keeper(Protocol):
-    """Whatever keeps what was measured."""
+class ResultStore(Protocol):
+    """Stores measurements."""
 
     def missing(self, unit: Unit) -> tuple[str, ...]:
         """Return the parts of a unit that are not there yet."""
@@ -63,7 +63,7 @@ class Keeper(Protocol):
 
 
 def run(
-    units: Sequence[Unit], keeper: Keeper, *, workers: int, progress: Progress | None = None
+    units: Sequence[Unit], keeper: ResultStore, *, workers: int, progress: Progress | None = None
 ) -> int:
     """Measure what is missing; return how many units had something missing."""
     left = [replace(unit, parts=missing) for unit in units if (missing := keeper.missing(unit))]
@@ -76,7 +76,7 @@ def run(
 
 
 def merged(units: Iterable[Unit]) -> list[Unit]:
-    """Put units of one repetition together: experiments that share one share its work."""
+    """Merge the units of one repetition, so that experiments share its work."""
     found: dict[Unit, dict[str, None]] = {}
     for unit in units:
         found.setdefault(replace(unit, parts=()), {}).update(dict.fromkeys(unit.parts))
@@ -98,7 +98,7 @@ def _measured(units: Sequence[Unit], workers: int) -> Iterator[tuple[Unit, dict[
     context = get_context("spawn")
     turns = context.Value("i", 0)
     with ProcessPoolExecutor(
-        workers, context, initializer=_settle, initargs=(turns, os.getpid())
+        workers, context, initializer=_pin_to_core, initargs=(turns, os.getpid())
     ) as pool:
         todo = iter(units)
         running: dict[Future[dict[str, Any]], Unit] = {}
@@ -116,7 +116,7 @@ def _measured(units: Sequence[Unit], workers: int) -> Iterator[tuple[Unit, dict[
                 future.cancel()
 
 
-def _settle(turns: Any, parent: int) -> None:
+def _pin_to_core(turns: Any, parent: int) -> None:
     """Give each process a core of its own, so that it starts no threads for the others'.
 
     And let it end when whoever started it is gone, instead of waiting for work for ever.

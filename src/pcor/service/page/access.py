@@ -1,4 +1,4 @@
-"""The door: who is signed in, whether a form is theirs, and what goes wrong said as a page.
+"""Access to pages: who is signed in, whether a form is theirs, and refusals shown as pages.
 
 Public: everything here. A page's route sees a key that is good at this moment, or is not reached;
 and no form, except the one that signs in, is read without the token of its session.
@@ -25,7 +25,7 @@ from pcor.service.api.roles import check_role
 from pcor.service.core import problems
 from pcor.service.core.keys import Key
 from pcor.service.core.problems import Problem, internal, of_error, of_status
-from pcor.service.page.rendering import render, url
+from pcor.service.page.html import render, url
 from pcor.service.page.sessions import check_form, signed_in
 
 MOST_FIELDS = 40
@@ -34,8 +34,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-class SignedOut(Exception):
-    """Nobody is signed in; the way in is shown."""
+class NotSignedIn(Exception):
+    """Nobody is signed in; the sign-in page is shown."""
 
 
 class PageRoute(APIRoute):
@@ -48,15 +48,15 @@ class PageRoute(APIRoute):
         async def handled(request: Request) -> Response:
             try:
                 return await handler(request)
-            except SignedOut:
-                return _way_in(request)
+            except NotSignedIn:
+                return _to_sign_in(request)
             except Exception as error:
                 return await run_in_threadpool(refusal, request, error)
 
         return handled
 
 
-def _way_in(request: Request) -> Response:
+def _to_sign_in(request: Request) -> Response:
     asked = request.url.path
     back = asked if request.method == "GET" and asked != "/" else None
     if "hx-request" in request.headers:  # a part of a page was asked for; the whole must go
@@ -109,7 +109,7 @@ def as_problem(error: Exception) -> Problem:
         return Problem(422, "invalid", "this address is not one of a page; go back and try again")
     if isinstance(error, HTTPException):
         return of_status(error.status_code, error.headers)
-    if isinstance(error, ClientDisconnect):  # whoever sent half of a form; nobody reads this
+    if isinstance(error, ClientDisconnect):  # halfway through its form: nobody reads this
         return of_status(HTTPStatus.BAD_REQUEST)
     return internal(error)
 
@@ -132,10 +132,10 @@ def title(problem: Problem) -> str:
 
 
 def visitor(request: Request) -> Key:
-    """Return the key of who is signed in, or show the way in."""
+    """Return the key of who is signed in, or show the sign-in page."""
     key = signed_in(request)
     if key is None:
-        raise SignedOut
+        raise NotSignedIn
     return key
 
 

@@ -1,4 +1,4 @@
-"""Rendering: from a template and public words to a page that can do nothing but what we wrote.
+"""Render a page from a template and public words; it can do nothing but what we wrote.
 
 Public: everything here. Jinja escapes every value wherever it stands, so a value that looks like
 HTML is shown as it is written; and the policy lets a browser run only our own files, so that even a

@@ -15,10 +15,10 @@ from typing import Any
 
 from pcor.errors import UnknownName, check_whole
 from pcor.paper.catalogue import EXPERIMENTS
-from pcor.paper.running import Progress, merged, run
-from pcor.paper.storing import Store, about, write_summary
+from pcor.paper.store import Store, about, write_summary
 from pcor.paper.summary import INTERVAL
 from pcor.paper.tables import choose, is_synthetic
+from pcor.paper.units import Progress, merged, run
 from pcor.public.guarantee import OWNER_ONLY
 from pcor.support.threads import cores
 
@@ -26,7 +26,7 @@ SYNTHETIC = "Synthetic salaries: nobody in them exists."
 
 
 @dataclass(frozen=True)
-class Request:
+class ExperimentRequest:
     """What is asked for.
 
     Attributes:
@@ -66,7 +66,9 @@ class Request:
         return choose(self.tables, experiment.usual, experiment.fallback)
 
 
-def conduct(request: Request, out: Path, progress: Progress | None = None) -> list[dict[str, Any]]:
+def conduct(
+    request: ExperimentRequest, out: Path, progress: Progress | None = None
+) -> list[dict[str, Any]]:
     """Run experiments and write their summaries; return them in order."""
     tables = {name: request.chosen(name) for name in request.names}
     store = Store(out)
@@ -75,7 +77,7 @@ def conduct(request: Request, out: Path, progress: Progress | None = None) -> li
         for name in request.names
         for unit in EXPERIMENTS[name].units(tables[name], quick=request.quick, seed=request.seed)
     )
-    # Repetition by repetition: a run that is stopped has as many of one table as of another.
+    # Repetition by repetition: a run that is stopped has equally many for every table.
     units.sort(key=lambda unit: unit.number)
     begun, used, before = time.perf_counter(), _processor_seconds(), _busy()
     workers = request.workers or cores()
@@ -98,7 +100,7 @@ def conduct(request: Request, out: Path, progress: Progress | None = None) -> li
 def _summary(
     name: str,
     tables: Sequence[str],
-    request: Request,
+    request: ExperimentRequest,
     store: Store,
     took: dict[str, Any],
     out: Path,

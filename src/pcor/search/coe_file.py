@@ -107,6 +107,11 @@ def write_contexts(
 
     Returns:
         How many contexts there are, and the largest of them.
+
+    Raises:
+        RecordError: the record does not exist, or its id is not unique.
+        TooLarge: the space is larger than the limit.
+        WriteError: the file cannot be written.
     """
     check_target(Path(path), (".parquet",), "path=")
     rule = get_detector(detector)

@@ -12,16 +12,16 @@ import pytest
 from pyarrow import parquet
 
 import pcor
-from pcor.rows.engines import spilling
+from pcor.rows.engines import spill_folder
 from tests.helpers.engines import SCHEMA, people
 from tests.helpers.waiting import DEADLINE
 
 
 def test_the_spill_folder_is_private_and_goes_with_the_table(tmp_path: Path) -> None:
     parquet.write_table(people(), tmp_path / "rows.parquet")
-    before = set(spilling._folders)
+    before = set(spill_folder._folders)
     table = pcor.Table(tmp_path / "rows.parquet", SCHEMA, memory="1GiB")
-    (folder,) = set(spilling._folders) - before
+    (folder,) = set(spill_folder._folders) - before
     assert folder.stat().st_mode & 0o777 == 0o700
     del table
     assert not folder.exists()
@@ -33,7 +33,7 @@ def test_a_folder_whose_process_is_gone_is_removed_and_no_other(tmp_path: Path) 
         folder.mkdir()
     (abandoned / "lock").touch()
     (abandoned / "rows.tmp").write_text("private")
-    spilling.remove_abandoned(tmp_path)
+    spill_folder.remove_abandoned(tmp_path)
     assert not abandoned.exists()
     assert strange.exists()  # without a lock it is not ours
 
@@ -41,10 +41,10 @@ def test_a_folder_whose_process_is_gone_is_removed_and_no_other(tmp_path: Path) 
 # The module by its file: importing all of pcor would take longer than the test.
 WAITING = """
 import importlib.util, sys, time
-spec = importlib.util.spec_from_file_location("spilling", sys.argv[1])
-spilling = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(spilling)
-folder = spilling.spill_folder()
+spec = importlib.util.spec_from_file_location("spill_folder", sys.argv[1])
+spill_folder = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(spill_folder)
+folder = spill_folder.spill_folder()
 (folder / "rows.tmp").write_text("private")
 print(folder, flush=True)
 time.sleep(3600)
@@ -55,7 +55,7 @@ time.sleep(3600)
 def test_the_folder_goes_when_the_process_is_ended(number: int, tmp_path: Path) -> None:
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     with subprocess.Popen(  # noqa: S603 (our own words)
-        [sys.executable, "-c", WAITING, spilling.__file__],
+        [sys.executable, "-c", WAITING, spill_folder.__file__],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -68,5 +68,5 @@ def test_the_folder_goes_when_the_process_is_ended(number: int, tmp_path: Path) 
         process.wait(DEADLINE)
     if number == signal.SIGKILL:
         assert folder.exists()
-        spilling.remove_abandoned(tmp_path)
+        spill_folder.remove_abandoned(tmp_path)
     assert not folder.exists()

@@ -15,6 +15,7 @@ Array = Any
 @njit(cache=True, inline="always")
 def covers(mask: Array, required: Array, place: int) -> bool:
     """Tell whether a context has all required bits of a cell."""
+    # Word by word, without a temporary array: this is the innermost loop of nearly all kernels.
     for word in range(required.shape[1]):  # noqa: SIM110 (compiled)
         if required[place, word] & ~mask[word]:
             return False
@@ -28,6 +29,8 @@ def missing_bits(mask: Array, required: Array, place: int) -> int:
     for word in range(required.shape[1]):
         left = required[place, word] & ~mask[word]
         while left:
+            # Clears the lowest set bit. Counting stops at 2: callers only ask for none, one or
+            # more.
             left &= left - np.uint64(1)
             count += 1
             if count == 2:
@@ -41,6 +44,8 @@ def totals(masks: Array, required: Array, weights: Array, out: Array) -> None:
 
     Twin: ``tests.helpers.naive.total``. With counts as weights this is the population.
     """
+    # Contexts outside, cells inside: one pass over the cells, in order, for each context, and a
+    # single running sum that stays in a register.
     for row in range(len(masks)):
         total = 0
         for cell in range(len(required)):
@@ -57,6 +62,7 @@ def cell_totals(masks: Array, required: Array, weights: Array, out: Array) -> No
             out[kind, row] = 0.0
         for cell in range(len(required)):
             if covers(masks[row], required, cell):
+                # The test is the expensive part, so it is made once for all kinds.
                 for kind in range(len(weights)):
                     out[kind, row] += weights[kind, cell]
 
@@ -68,6 +74,7 @@ def nearest_places(cells: Array, counts: Array, at: int, wanted: int, size: int)
     Walks outward until every cell has ``wanted`` rows on that side; pairs from ``at`` on belong to
     the upper side.
     """
+    # Every kept pair has at least one row, so a cell keeps at most ``wanted`` pairs on a side.
     kept = np.empty(min(2 * wanted * size, len(cells)), np.int64)
     count = below = 0
     for step in (-1, 1):
@@ -75,15 +82,18 @@ def nearest_places(cells: Array, counts: Array, at: int, wanted: int, size: int)
         have = np.zeros(size, np.int64)
         open_cells = size
         pair = at if step == 1 else at - 1
+        # ``open_cells`` ends the walk as soon as no cell needs more, usually long before the end.
         while 0 <= pair < len(cells) and open_cells > 0:
             cell = cells[pair]
             if have[cell] < wanted:
                 kept[count] = pair
                 count += 1
+                # A pair is kept whole, also where fewer of its rows would do.
                 have[cell] += counts[pair]
                 if have[cell] >= wanted:
                     open_cells -= 1
             pair += step
+    # The lower side was walked downward; reversed, all places rise.
     return np.concatenate((kept[:below][::-1], kept[below:count]))
 
 
@@ -107,6 +117,7 @@ def neighbour_totals(
     whole = np.zeros(len(weights), weights.dtype)
     for cell in range(len(required)):
         missing = missing_bits(mask, required, cell)
+        # No neighbour that differs in one bit covers it.
         if missing > 1:
             continue
         for kind in range(len(weights)):
@@ -115,8 +126,10 @@ def neighbour_totals(
                 whole[kind] += weight
             for column in range(places.shape[1]):
                 place = places[cell, column]
+                # Dropping any of its values uncovers the cell. (Adding a value never does.)
                 if missing == 0:
                     changes[kind, place] -= weight
+                # The one missing value: its neighbour covers the cell, too.
                 elif not mask[place // 64] >> np.uint64(place % 64) & np.uint64(1):
                     changes[kind, place] += weight
     return whole, changes
@@ -128,8 +141,10 @@ def covered_places(mask: Array, required: Array) -> Array:
     kept = np.empty(len(required), np.int64)
     count = 0
     for place in range(len(required)):
+        # Written always, kept only if the count moves on: no branch to mispredict.
         kept[count] = place
         count += covers(mask, required, place)
+    # A copy, so that the buffer for all places is not kept alive by a short result.
     return kept[:count].copy()
 
 

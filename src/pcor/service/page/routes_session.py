@@ -13,8 +13,8 @@ from typing import Annotated
 from fastapi import Depends, Query, Request, Response
 
 from pcor.service.core.problems import Problem
-from pcor.service.page.door import Form, page_router, read_form, see
-from pcor.service.page.rendering import render
+from pcor.service.page.access import Form, page_router, read_form, see
+from pcor.service.page.html import render
 from pcor.service.page.sessions import check_origin, sign_in, sign_out, signed_in, why_signed_out
 
 router = page_router()
@@ -35,7 +35,7 @@ def own_address(back: str) -> str:
 
 
 @router.get("/sign-in")
-def show_door(request: Request, back: Annotated[str, Query(max_length=300)] = "") -> Response:
+def show_sign_in(request: Request, back: Annotated[str, Query(max_length=300)] = "") -> Response:
     """Return the form that signs in; who is in already goes on."""
     if signed_in(request) is not None:
         return see(own_address(back))
@@ -43,7 +43,7 @@ def show_door(request: Request, back: Annotated[str, Query(max_length=300)] = ""
 
 
 @router.post("/sign-in")
-def open_door(request: Request, form: Fields) -> Response:
+def open_session(request: Request, form: Fields) -> Response:
     """Exchange a key for a session."""
     check_origin(request)
     back = form.get("back", "")
@@ -59,7 +59,7 @@ def open_door(request: Request, form: Fields) -> Response:
 
 
 @router.post("/sign-out")
-def close_door(request: Request, form: Form) -> Response:  # noqa: ARG001 (it is checked)
+def close_session(request: Request, form: Form) -> Response:  # noqa: ARG001 (it is checked)
     """End the session."""
     response = see("/sign-in")
     sign_out(request, response)

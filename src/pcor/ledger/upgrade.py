@@ -11,14 +11,14 @@ from pathlib import Path
 from sqlalchemy import Connection, inspect, text
 
 from pcor.errors import LedgerError
-from pcor.ledger.database import Database
+from pcor.ledger.database import LedgerDatabase
 from pcor.ledger.tables import VERSION, VERSION_TABLE
 
 # Any number that nobody else is likely to lock in a shared PostgreSQL database: "pcor" in ASCII.
 _LOCK = 0x70636F72
 
 
-def open_tables(database: Database, *, create: bool) -> None:
+def open_tables(database: LedgerDatabase, *, create: bool) -> None:
     """Leave the database with tables of this version, or say why that cannot be."""
     with database.reading() as connection:
         found = version_of(connection)

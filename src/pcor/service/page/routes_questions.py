@@ -1,4 +1,4 @@
-"""Asking: pick a dataset and a record, see the plan, confirm.
+"""Ask a question: pick a dataset and a record, see the plan, confirm.
 
 Public: everything here. The plan is free and made from public knowledge; only the confirmation is
 charged. The form that confirms holds the question in full and a random key of its own, so what was
@@ -19,11 +19,11 @@ from pcor.service.core import questions
 from pcor.service.core.jobs import Job, find_question, is_charged
 from pcor.service.core.keys import Key
 from pcor.service.core.problems import Problem
-from pcor.service.core.questions import Question, Settled
+from pcor.service.core.questions import PlannedQuestion, Question
 from pcor.service.core.registry import PRESETS, Registration
 from pcor.service.core.service import Service, of
-from pcor.service.page.door import Asker, Form, Visitor, as_problem, field, page_router, see
-from pcor.service.page.rendering import render
+from pcor.service.page.access import Asker, Form, Visitor, as_problem, field, page_router, see
+from pcor.service.page.html import render
 from pcor.service.page.words import PlanView, account_in_words, plan_in_words, releases
 
 router = page_router()
@@ -32,7 +32,7 @@ router = page_router()
 MOST_LISTED = 500
 
 Text = Annotated[str, Query(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
-Draw = Annotated[int, Query(ge=1, le=1_000_000)]
+DrawNumber = Annotated[int, Query(ge=1, le=1_000_000)]
 
 
 @router.get("/")
@@ -100,7 +100,7 @@ def show_question(
     dataset: Text,
     record: Text = "",
     preset: Text = "medium",
-    draw: Draw = 1,
+    draw: DrawNumber = 1,
 ) -> Response:
     """Return the form for a question and, once there is one, its plan."""
     service = of(request)
@@ -146,14 +146,14 @@ def confirm_question(request: Request, key: Asker, form: Form) -> Response:
 
 
 def _offer(service: Service, key: Key, question: Question) -> Offer:
-    settled = questions.settle(service, key, question)
-    epsilon = settled.request.epsilon
-    left = service.ledger.left(settled.registration.name, key.payer)
-    before = _asked_before(service, settled)
+    planned = questions.plan_question(service, key, question)
+    epsilon = planned.request.epsilon
+    left = service.ledger.left(planned.registration.name, key.payer)
+    before = _asked_before(service, planned)
     after = left if before is not None else left - epsilon
     return Offer(
         question,
-        plan_in_words(settled.plan, question.record),
+        plan_in_words(planned.plan, question.record),
         plain(left),
         plain(max(after, Fraction(0))),
         releases(int(left // epsilon)),
@@ -163,9 +163,9 @@ def _offer(service: Service, key: Key, question: Question) -> Offer:
     )
 
 
-def _asked_before(service: Service, settled: Settled) -> Job | None:
+def _asked_before(service: Service, planned: PlannedQuestion) -> Job | None:
     with service.ledger.database.reading() as connection:
-        job = find_question(connection, settled.request)
+        job = find_question(connection, planned.request)
         return job if job is not None and is_charged(connection, job) else None
 
 

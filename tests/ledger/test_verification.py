@@ -13,7 +13,7 @@ from sqlalchemy import Connection, create_engine, select, text, update
 
 from pcor.errors import BudgetExceeded, LedgerError, plain
 from pcor.ledger import Head, Ledger, tables
-from pcor.ledger.verifying import check_books
+from pcor.ledger.verification import check_books
 from tests.helpers.books import flip, release
 from tests.helpers.ledger_clients import DATASET, request
 from tests.helpers.postgres import postgres

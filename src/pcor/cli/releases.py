@@ -9,8 +9,8 @@ import typer
 
 import pcor
 from pcor.audit.schema_draft import marked_lines
-from pcor.cli import many, options, paying
-from pcor.cli.compiling import tell_of_compiling
+from pcor.cli import many, options, payment
+from pcor.cli.compilation import tell_of_compiling
 from pcor.cli.output import guarded, promised, say, say_json, tell, waiting
 from pcor.cli.setting_flags import NO_SETTINGS, GivenSettings, with_settings
 from pcor.cli.sizes import beyond_limits
@@ -27,18 +27,18 @@ HARDLY_PRIVATE = 10
 _WORK = "reading the table and drawing a context"
 
 
-def _settle(schema: Schema, given: GivenSettings, epsilon: str) -> pcor.Plan:
+def _plan(schema: Schema, given: GivenSettings, epsilon: str) -> pcor.Plan:
     """Plan what is asked for; say where its epsilon is too large to mean much."""
-    settled = given.read(schema).plan(schema, epsilon)
-    if settled.bill.epsilon > HARDLY_PRIVATE:
+    plan = given.read(schema).plan(schema, epsilon)
+    if plan.bill.epsilon > HARDLY_PRIVATE:
         tell(f"note: epsilon above {HARDLY_PRIVATE} promises hardly anything")
-    return settled
+    return plan
 
 
 @guarded
 @with_settings("release")
 def plan(
-    file: options.Rows,
+    file: options.RowsFile,
     schema: options.SchemaFile,
     epsilon: many.EachEpsilon,
     record: many.OneRecord = None,
@@ -64,24 +64,24 @@ def plan(
     declared = Schema.from_file(schema, draft=True)
     if marked_lines(schema):
         tell("note: the schema is a draft, with lines marked REVIEW; a release would refuse it")
-    settled = _settle(declared, given, epsilon)
+    plan = _plan(declared, given, epsilon)
     if records is not None:
         if rows is not None:
             raise ParameterError("--rows goes with --record: it estimates the time of one release")
-        many.plan_listed(settled, records, records_column, full=full, as_json=as_json)
+        many.plan_listed(plan, records, records_column, full=full, as_json=as_json)
         return
     declared.check_id(one)
-    expected = None if rows is None else settled.estimate(rows)
+    expected = None if rows is None else plan.estimate(rows)
     if as_json:
         timed = {} if expected is None else {"estimate": expected.to_dict()}
         noted = {"note": too_much} if (too_much := beyond_limits(declared)) else {}
-        say_json({"record": one, **settled.to_dict(), **timed, **noted})
+        say_json({"record": one, **plan.to_dict(), **timed, **noted})
         return
     say(f"A release for record {one} would do this; no row was looked at.\n")
-    say(f"{settled}\n\n{promised(settled.promise, full=full)}")
+    say(f"{plan}\n\n{promised(plan.promise, full=full)}")
     if too_much := beyond_limits(declared):
         say(f"\nNote: {too_much}.")
-    wanted = settled.needed()
+    wanted = plan.needed()
     if rows is not None and wanted is not None and wanted.rows > rows:
         say(
             f"\nA table of {rows:,} rows has no such context. Take a larger epsilon, a larger "
@@ -98,7 +98,7 @@ def plan(
 @guarded
 @with_settings("release")
 def release(
-    file: options.Rows,
+    file: options.RowsFile,
     schema: options.SchemaFile,
     epsilon: many.EachEpsilon,
     record: many.OneRecord = None,
@@ -165,7 +165,7 @@ def release(
         check_target(out, (".json", ".html", ".htm"))
     declared = Schema.from_file(schema)
     # What can be refused without the rows is, before they are read.
-    settled = _settle(declared, given, epsilon)
+    plan = _plan(declared, given, epsilon)
     names = {"dataset": dataset, "analyst": analyst, "key": key, "version": version}
     paid: dict[str, Any] = {name: value for name, value in names.items() if value is not None}
     if ledger is None and paid:
@@ -181,7 +181,7 @@ def release(
     tell_of_compiling()
     if records is not None:
         many.release_listed(
-            settled,
+            plan,
             records,
             records_column,
             lambda: pcor.Table(file, declared, memory=memory, pairs=pairs),
@@ -198,13 +198,13 @@ def release(
         chooser = None if seed is None else pcor.testing.seeded(seed)
         with waiting(_WORK, quiet=as_json):
             table = pcor.Table(file, declared, memory=memory, pairs=pairs)
-            released = release_planned(settled, table, one, chooser=chooser)
+            released = release_planned(plan, table, one, chooser=chooser)
     else:
         books = pcor.Ledger(ledger, create=False)
-        paid["dataset"] = paying.check_dataset(books, dataset, declared.name)
-        with paying.told(books, settled, one, paid), waiting(_WORK, quiet=as_json):
+        paid["dataset"] = payment.check_dataset(books, dataset, declared.name)
+        with payment.told(books, plan, one, paid), waiting(_WORK, quiet=as_json):
             table = pcor.Table(file, declared, memory=memory, pairs=pairs)
-            released = books.release_planned(settled, table, one, **paid)
+            released = books.release_planned(plan, table, one, **paid)
     if out is not None:
         released.save(out)
         tell(f"certificate written to {out}")
@@ -221,4 +221,4 @@ def release(
         say("Nothing is promised, because of --seed. Drawn without it, this would be:")
     say(promised(released.promise, full=full))
     if ledger is None and seed is None:
-        tell(paying.NO_BOOKS)
+        tell(payment.NO_BOOKS)

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from pcor.errors import SourceError, WriteError
-from pcor.paper.running import Unit
 from pcor.paper.tables import fingerprint
+from pcor.paper.units import Unit
 from pcor.support.files import write_text
 from pcor.support.threads import cores
 
@@ -28,7 +28,7 @@ NOT_PRIVATE = "NOT PRIVATE: computed from the rows, with seeded decisions; nobod
 
 _VERSION = version("pcor")  # reading it takes a millisecond, and every unit wants it
 
-Key = tuple[str, str, str, str, int, int, str]
+UnitKey = tuple[str, str, str, str, int, int, str]
 
 
 class Store:
@@ -37,7 +37,7 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._path = folder / UNITS
-        self._parts: dict[Key, dict[str, Any]] = {}
+        self._parts: dict[UnitKey, dict[str, Any]] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
             text = self._path.read_text("utf-8") if self._path.exists() else ""
@@ -80,7 +80,7 @@ class Store:
             return  # cut short by a crash: measured again
 
 
-def _key(unit: Unit) -> Key:
+def _key(unit: Unit) -> UnitKey:
     return (
         unit.kind,
         unit.table,

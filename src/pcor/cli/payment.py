@@ -37,14 +37,14 @@ def check_dataset(books: Ledger, given: str | None, of_schema: str) -> str:
 
 
 @contextmanager
-def told(books: Ledger, settled: Plan, record: str, names: Mapping[str, str]) -> Iterator[None]:
+def told(books: Ledger, plan: Plan, record: str, names: Mapping[str, str]) -> Iterator[None]:
     """Say after a release whether it was paid for now, and what is left."""
     # These bring a database library along.
     from pcor.releasing.payment import OWNER
     from pcor.releasing.request import Request
 
     asked: dict[str, Any] = {"analyst": OWNER, **names}
-    request = Request.of(settled, record, **asked)
+    request = Request.of(plan, record, **asked)
     # Answered once, or charged once and, after a crash, answered only now: it is free either way.
     before = books.charged(request)
     try:
@@ -53,14 +53,14 @@ def told(books: Ledger, settled: Plan, record: str, names: Mapping[str, str]) ->
         raise
     except PcorError:
         if books.charged(request):  # an answer too, and paid for
-            _tell(books, settled, names, before=before)
+            _tell(books, plan, names, before=before)
         raise
-    _tell(books, settled, names, before=before)
+    _tell(books, plan, names, before=before)
 
 
-def _tell(books: Ledger, settled: Plan, names: Mapping[str, str], *, before: bool) -> None:
-    delta = f" and delta {plain(settled.bill.delta)}" if settled.bill.delta else ""
-    cost = f"charged epsilon {plain(settled.bill.epsilon)}{delta}"
+def _tell(books: Ledger, plan: Plan, names: Mapping[str, str], *, before: bool) -> None:
+    delta = f" and delta {plain(plan.bill.delta)}" if plan.bill.delta else ""
+    cost = f"charged epsilon {plain(plan.bill.epsilon)}{delta}"
     dataset, analyst = names["dataset"], names.get("analyst")
     whose = f"dataset {dataset!r}" if analyst is None else f"{analyst!r} of dataset {dataset!r}"
     left = plain(books.left(dataset, analyst))

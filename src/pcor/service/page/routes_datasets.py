@@ -16,10 +16,10 @@ from pcor.service.core.keys import Key, read_keys
 from pcor.service.core.problems import Problem, unknown
 from pcor.service.core.registry import Registration, find_registration
 from pcor.service.core.service import Service, of
-from pcor.service.page.door import Form, Owner, as_problem, field, page_router, see
-from pcor.service.page.registering import EMPTY, body_of, budget_of, fields_of, setting_fields
-from pcor.service.page.rendering import render, url
-from pcor.service.page.routes_asking import Text
+from pcor.service.page.access import Form, Owner, as_problem, field, page_router, see
+from pcor.service.page.html import render, url
+from pcor.service.page.registration import EMPTY, body_of, budget_of, fields_of, setting_fields
+from pcor.service.page.routes_questions import Text
 from pcor.service.page.words import account_in_words
 
 router = page_router()

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from pcor.paper.catalogue import EXPERIMENTS
-from pcor.paper.conducting import Request, conduct
+from pcor.paper.experiments import ExperimentRequest, conduct
 from pcor.paper.layout import grids
-from pcor.paper.running import merged, run
-from pcor.paper.storing import UNITS, Store
+from pcor.paper.store import UNITS, Store
+from pcor.paper.units import merged, run
 from tests.helpers.paper_units import BFS, DIRECT, REDUCED, unit
 
 
@@ -36,7 +36,7 @@ def test_a_line_that_a_crash_cut_short_is_measured_again(tmp_path: Path) -> None
 
 @pytest.mark.usefixtures("few")
 def test_what_a_stopped_run_measured_can_be_summed_up(tmp_path: Path) -> None:
-    request = Request(("detectors",), (REDUCED,), quick=True, workers=1)
+    request = ExperimentRequest(("detectors",), (REDUCED,), quick=True, workers=1)
     units = merged(EXPERIMENTS["detectors"].units([REDUCED], quick=True, seed=0))
     run(units[:1], Store(tmp_path), workers=1)
     found = conduct(replace(request, so_far=True), tmp_path)[0]
@@ -50,7 +50,7 @@ def test_what_a_stopped_run_measured_can_be_summed_up(tmp_path: Path) -> None:
 def test_where_nothing_was_measured_there_is_a_summary_of_nothing(
     name: str, tmp_path: Path
 ) -> None:
-    request = Request((name,), (REDUCED,), quick=True, so_far=True)
+    request = ExperimentRequest((name,), (REDUCED,), quick=True, so_far=True)
     found = conduct(request, tmp_path)[0]
     assert found["run"]["units_from_earlier_runs"] == 0
     text = (tmp_path / f"{name}.json").read_text()

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pcor.paper.measuring import KIND, settled_order
-from pcor.paper.published import Published
-from pcor.paper.running import Unit
-from pcor.paper.storing import Store
+from pcor.paper.measurement import KIND, measurement_order
+from pcor.paper.published import PublishedResult
+from pcor.paper.store import Store
 from pcor.paper.subjects import GROUPS
 from pcor.paper.summary import times, utilities
 from pcor.paper.tables import LARGE, REDUCED, SPARSE
+from pcor.paper.units import Unit
 from pcor.paper.ways import Way
 
 REPETITIONS = 200
@@ -28,7 +28,7 @@ OURS = "our defaults"
 
 
 @dataclass(frozen=True)
-class Line:
+class ComparisonLine:
     """A way to release, and the number of the paper to hold it against.
 
     Attributes:
@@ -43,7 +43,7 @@ class Line:
     label: str
     way: Way
     reading: str
-    published: Published | None = None
+    published: PublishedResult | None = None
     real: bool = True
     detector: str = "lof"
 
@@ -63,7 +63,7 @@ class Comparison:
     name: str
     title: str
     source: str
-    lines: tuple[Line, ...]
+    lines: tuple[ComparisonLine, ...]
     remarks: tuple[str, ...] = ()
     usual: tuple[str, ...] = (*REDUCED, *LARGE, *SPARSE)
     fallback: str = "synthetic"
@@ -80,7 +80,7 @@ class Comparison:
 
     def _parts(self, detector: str) -> tuple[str, ...]:
         ways = [line.way for line in self.lines if line.detector == detector]
-        return tuple(way.key for way in settled_order(ways))
+        return tuple(way.key for way in measurement_order(ways))
 
     def rows(self, store: Store, tables: Sequence[str], *, quick: bool, seed: int) -> list[Any]:
         """Return a row for every table, line and group of records."""
@@ -94,7 +94,7 @@ class Comparison:
         ]
 
     def _row(
-        self, line: Line, table: str, group: str, store: Store, units: Sequence[Unit]
+        self, line: ComparisonLine, table: str, group: str, store: Store, units: Sequence[Unit]
     ) -> dict[str, Any]:
         found = [
             measured[line.way.key][group]
@@ -118,7 +118,7 @@ class Comparison:
             **self._published(line, table),
         }
 
-    def _published(self, line: Line, table: str) -> dict[str, Any]:
+    def _published(self, line: ComparisonLine, table: str) -> dict[str, Any]:
         given = line.published
         if given is None or "salary" not in table:  # where its numbers are from
             return {}
