@@ -295,7 +295,7 @@ def test_a_search_that_fails_logs_its_kind_and_not_its_words(
         raise RuntimeError("salary 400.5 of row 17")
 
     with monkeypatch.context() as patched, caplog.at_level(logging.DEBUG):
-        patched.setattr("pcor.service.core.draws.release", fail)
+        patched.setattr("pcor.service.core.draws.read_and_draw", fail)
         name = place.ask(draw=900).json()["id"]
         until(lambda: "RuntimeError" in caplog.text)
     assert "400.5" not in caplog.text
