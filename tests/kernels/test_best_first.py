@@ -52,7 +52,7 @@ def utility_of(case: Case, mask: int, chosen: int | None) -> int:
     return len(case.covered(mask if chosen is None else mask & chosen))
 
 
-def utilities_met(search: BestFirst) -> list[int]:
+def ranked_utilities(search: BestFirst) -> list[int]:
     return [run.utility for run in search.ranked() for _ in range(run.count)]
 
 
@@ -89,8 +89,8 @@ def test_best_first_meets_every_context_once_by_falling_utility(
             search.advance()
             ranked = search.masks()
             assert ranked[: len(before)] == before
-            assert utilities_met(search) == [utility[mask] for mask in ranked]
-            assert utilities_met(search) == sorted(utilities_met(search), reverse=True)
+            assert ranked_utilities(search) == [utility[mask] for mask in ranked]
+            assert ranked_utilities(search) == sorted(ranked_utilities(search), reverse=True)
             assert len(set(ranked)) == len(ranked)
             check_bounds(
                 search.remaining(), [u for m, u in utility.items() if m not in set(ranked)]
@@ -117,8 +117,8 @@ def test_best_first_keeps_the_valid_contexts_however_it_ends(
     valid = [m for m, yes in zip(masks, case.verdicts(detector, masks), strict=True) if yes]
     ranked = search.masks()
     assert sorted(ranked) == sorted(valid)
-    assert utilities_met(search) == [utility_of(case, mask, chosen) for mask in ranked]
-    assert utilities_met(search) == sorted(utilities_met(search), reverse=True)
+    assert ranked_utilities(search) == [utility_of(case, mask, chosen) for mask in ranked]
+    assert ranked_utilities(search) == sorted(ranked_utilities(search), reverse=True)
 
 
 @pytest.mark.parametrize("free", [10, 30, 50, 53, 54, 60, 62])
@@ -163,4 +163,4 @@ def test_contexts_are_sorted_in_memory_of_their_own_size_however_many_rows_there
             search.advance()
     space = case.table.record(case.row).space
     expected = sorted((utility_of(case, mask, None) << 50 for mask in space.masks()), reverse=True)
-    assert utilities_met(search) == expected
+    assert ranked_utilities(search) == expected

@@ -1,4 +1,4 @@
-"""Routes for asking: plan, release, history; and for closing what cannot be answered.
+"""Routes for questions: plan, release, history; and for closing what cannot be answered.
 
 Public: everything that leaves here: public parameters, and certificates from the moment they may
 be seen. No count, no time that a search took, no row.
