@@ -42,7 +42,7 @@ demo: $(VENV)/core
 	@echo "== pcor demo: one private release on built-in synthetic salaries"
 	@$(BIN)/pcor demo
 
-test: lint types
+test: $(VENV)/ready lint types
 	@echo "== tests, $(JOBS) at a time (a quarter of an hour on two cores; those that need a missing part say so)"
 	@$(BIN)/python -m pytest --numprocesses $(JOBS) $(TESTS)
 
