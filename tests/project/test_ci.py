@@ -18,7 +18,8 @@ RUN = ROOT / ".ci" / "run"
 # Stands for make: notes what it was asked, as whom, in what environment; and says what tests say.
 MAKE = """#!/bin/sh
 {
-  test "$(id -u)" = "$PIP_ASKER" && echo "ASKED $*" || echo "ORDINARY $*"; echo "USER $(id -u)"; ls -A "$HOME" | sed "s/^/HOME HAS /"; env
+  test "$(id -u)" = "$PIP_ASKER" && echo "ASKED $*" || echo "ORDINARY $*"
+  echo "USER $(id -u)"; ls -A "$HOME" | sed "s/^/HOME HAS /"; env
 } >> "$PIP_NOTES"
 echo "$PIP_SAYS"
 """
