@@ -47,8 +47,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pcor
+from pcor.detectors import registry
 from tests.helpers import spark
 from tests.helpers.doc_blocks import Block, Command, PageError, agrees, blocks, commands
 from tests.helpers.quick_pcor import zygote
@@ -350,6 +352,7 @@ def run_page(page: Path, folder: Path) -> list[str]:
     with ExitStack() as stack:
         sys.modules["page"] = names  # classes of a page can be pickled and looked up
         stack.callback(sys.modules.pop, "page")
+        stack.enter_context(patch.dict(registry._registered))  # what it registers goes with it
         stack.callback(reader.shell.close)
         try:
             found = list(blocks(page.read_text(encoding="utf-8")))

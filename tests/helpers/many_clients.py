@@ -52,6 +52,8 @@ def run_and_die(url: str | None, out: Path, trace: Path, draws: int, seed: int) 
         left -= 1
         if left == 0:
             threading.Thread(target=kill, daemon=True).start()
+        if left < -1:  # however quick draws are, the run does not end before it is killed
+            threading.Event().wait()
 
     ledger = None if url is None else Ledger(url)
     with drawing_with(count):

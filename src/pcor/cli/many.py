@@ -20,6 +20,7 @@ from pcor.errors import ParameterError, SourceError, did_you_mean, plain
 from pcor.public.schema import Schema
 from pcor.releasing.batch.plan import ManyPlan, listed
 from pcor.releasing.batch.run import release_many_planned
+from pcor.releasing.budget import NO_BOOKS
 from pcor.rows.columns import column_names, read_columns
 from pcor.rows.keys import plain_key
 from pcor.support.files import check_target
@@ -178,14 +179,14 @@ def release_listed(
         paid["dataset"] = payment.check_dataset(books, names.get("dataset"), each.schema.name)
     _tell_price(planned, books, paid)
     if books is None and seed is None and not as_json:
-        tell(payment.NO_BOOKS)
+        tell(payment.ON_NO_BOOKS)
     with waiting("reading the table", quiet=as_json):
         table = read_table()
     with _progress() as progress:
         results = release_many_planned(
             planned,
             table,
-            ledger=books,
+            payer=NO_BOOKS if books is None else books,
             names=paid,
             out=out,
             workers=workers,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 FREE = "charged before; free (from the books; the table is not compared: --version names a new one)"
-NO_BOOKS = "on no books: this epsilon is not added up anywhere; --ledger keeps the sum"
+ON_NO_BOOKS = "on no books: this epsilon is not added up anywhere; --ledger keeps the sum"
 
 
 def check_dataset(books: Ledger, given: str | None, of_schema: str) -> str:

@@ -221,4 +221,4 @@ def release(
         say("Nothing is promised, because of --seed. Drawn without it, this would be:")
     say(promised(released.promise, full=full))
     if ledger is None and seed is None:
-        tell(payment.NO_BOOKS)
+        tell(payment.ON_NO_BOOKS)

@@ -125,14 +125,13 @@ def release_planned(
     table: Table,
     record: int | str,
     *,
-    budget: Payer | None = None,
+    budget: Payer = NO_BOOKS,
     chooser: RandomSource | None = None,
 ) -> Release:
     """Carry out a plan that was made for this table's schema; as ``release`` does, which plans."""
-    payer = NO_BOOKS if budget is None else budget
     chooser = SystemRandomSource() if chooser is None else chooser
-    request = payer.request(plan, record, private=chooser.private)
-    return release_paid(payer, request, plan, table, record, chooser)
+    request = budget.request(plan, record, private=chooser.private)
+    return release_paid(budget, request, plan, table, record, chooser)
 
 
 def release_paid(
@@ -241,10 +240,6 @@ def best_first(plan: Plan, validity: Validity) -> BestFirst | MarginOrder | None
     if not plan.search.draws_directly:
         return None
     weights = Scorer(plan.utility, validity.table).weights
-    if weights is None:
-        if not plan.guarantee.relaxed:  # or the draw would be another than the one proven
-            raise ParameterError(f"guarantee {plan.guarantee} needs a utility that counts rows")
-        return None
     return terms_of(plan.guarantee).candidates(plan, validity, weights)
 
 

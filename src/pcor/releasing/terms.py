@@ -63,9 +63,13 @@ class Terms(Protocol):
         ...
 
     def candidates(
-        self, plan: Plan, validity: Validity, weights: Weights
-    ) -> BestFirst | MarginOrder:
-        """Return the candidates of the direct mechanism, best first. Private."""
+        self, plan: Plan, validity: Validity, weights: Weights | None
+    ) -> BestFirst | MarginOrder | None:
+        """Return the candidates of the direct mechanism, best first. Private.
+
+        ``weights`` are what each cell adds to a score. Without them there is no such order, and
+        ``None``: the candidates are listed.
+        """
         ...
 
 
@@ -95,10 +99,10 @@ class _OCDPTerms:
         return None
 
     def candidates(
-        self, plan: Plan, validity: Validity, weights: Weights
-    ) -> BestFirst | MarginOrder:
+        self, plan: Plan, validity: Validity, weights: Weights | None
+    ) -> BestFirst | MarginOrder | None:
         del plan
-        return BestFirst(validity, weights)
+        return None if weights is None else BestFirst(validity, weights)
 
 
 class _PureDPTerms:
@@ -152,8 +156,10 @@ class _PureDPTerms:
         return needed(plan.bill.eta, rule, steepness, plan.space, chance, overlap=overlap)
 
     def candidates(
-        self, plan: Plan, validity: Validity, weights: Weights
-    ) -> BestFirst | MarginOrder:
+        self, plan: Plan, validity: Validity, weights: Weights | None
+    ) -> BestFirst | MarginOrder | None:
+        if weights is None:  # listed candidates would be drawn by another mechanism than the proven
+            raise ParameterError(f"guarantee {PureDP.name} needs a utility that counts rows")
         rule, steepness = margin_of(plan.settings)
         return MarginOrder(validity, rule, weights, steepness)
 

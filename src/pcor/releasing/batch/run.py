@@ -100,13 +100,12 @@ def release_many(
     """
     check_table(table)
     names = {"dataset": dataset, "analyst": analyst, "version": version}
-    _payers(ledger, budget, names)
+    payer = _payer(ledger, budget, names)
     return release_many_planned(
         plan_many(table.schema, records, epsilon_each, **options),
         table,
-        ledger=ledger,
+        payer=payer,
         names=names,
-        budget=budget,
         out=out,
         workers=workers,
         progress=progress,
@@ -118,9 +117,8 @@ def release_many_planned(
     planned: ManyPlan,
     table: Table,
     *,
-    ledger: Payer | None,
+    payer: Payer,
     names: Mapping[str, str | None],
-    budget: Payer | None = None,
     out: str | Path | None,
     workers: int | None,
     progress: Progress | None,
@@ -130,11 +128,10 @@ def release_many_planned(
 
     ``names`` are the dataset, the analyst and the version, where a ledger pays.
     """
-    ledger, payer = _payers(ledger, budget, names)
     private = chooser is None or chooser.private
     requests = _requests(planned, names, private=private)
     paid_by = None
-    if ledger is not None:
+    if payer.remembers:
         paid_by = {"dataset": requests[0].dataset, "analyst": requests[0].analyst}
     # Seeded draws repeat only if they are made one after the other.
     drawers = Drawers[Outcome](_workers(workers) if private else 1)
@@ -146,29 +143,27 @@ def release_many_planned(
 
     try:
         with results_file(out, requests, paid_by) as kept:
-            if ledger is not None:
-                kept.compare(ledger, requests)
+            if payer.remembers:
+                kept.compare(payer, requests)
             run = _BatchRun(table, planned, requests, payer, kept, drawers, draw, progress)
             return run.carry_out()
     finally:
         drawers.close()
 
 
-def _payers(
-    ledger: Payer | None, budget: Payer | None, names: Mapping[str, str | None]
-) -> tuple[Payer | None, Payer]:
-    """Return the ledger, if there is one, and what pays."""
+def _payer(ledger: Payer | None, budget: Payer | None, names: Mapping[str, str | None]) -> Payer:
+    """Return what pays, under whichever of its names it was given."""
     if ledger is not None and budget is not None:
         raise ParameterError("a ledger and a budget cannot both pay; give one of them")
     payer = NO_BOOKS if budget is None else check_payer(budget)
-    if payer.remembers:
-        ledger = payer
-    if ledger is not None and not check_payer(ledger, "ledger").remembers:
-        raise ParameterError("ledger must be a pcor.Ledger; a pcor.Budget goes with budget=")
+    if ledger is not None:
+        payer = check_payer(ledger, "ledger")
+        if not payer.remembers:
+            raise ParameterError("ledger must be a pcor.Ledger; a pcor.Budget goes with budget=")
     given = [name for name, value in names.items() if value is not None]
-    if ledger is None and given:
+    if given and not payer.remembers:
         raise ParameterError(f"{given[0]} goes with a ledger")
-    return ledger, payer if ledger is None else ledger
+    return payer
 
 
 def _requests(
