@@ -183,7 +183,7 @@ def many_values(bench: Bench) -> None:
     start = pcor.Context.full(schema)
     space = table.record(0).space
     choose = random.Random(2)  # noqa: S311 (which contexts to time)
-    masks = [space.mask(choose.getrandbits(len(space.free))) for _ in range(7)]
+    masks = [space.mask(choose.randrange(space.size)) for _ in range(7)]
     v = float(columns["m"][0])
     times = [seconds(partial(naive.verify, "lof", mask, v)) for mask in masks]
     refit = statistics.median(times)

@@ -19,7 +19,7 @@ def test_blocks_hold_the_verdicts_and_populations_of_the_whole_space(
 ) -> None:
     validity = case.validity(detector)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "BLOCK_BITS", bits)
+        patch.setattr(blocks, "LARGEST_BLOCK", 1 << bits)
         found = list(blocks.blocks(validity))
     space = validity.record.space
     size = min(1 << bits, space.size)

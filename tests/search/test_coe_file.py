@@ -21,7 +21,7 @@ from pyarrow import parquet
 import pcor
 from pcor.errors import RecordError, TooLarge, WriteError
 from pcor.search import coe_file
-from pcor.search.blocks import BLOCK_BITS
+from pcor.search.blocks import LARGEST_BLOCK
 from pcor.search.coe import MatchingContexts, joined, matching_parts
 from pcor.search.coe_file import Tally, write_contexts
 from tests.helpers.far_row import one_far_row
@@ -177,7 +177,7 @@ class Stopped(BaseException):
 
 def stop_at(block: int) -> Any:
     def progress(done: int, _: int) -> None:
-        if done == (block + 1) << BLOCK_BITS:
+        if done == (block + 1) * LARGEST_BLOCK:
             raise Stopped
 
     return progress

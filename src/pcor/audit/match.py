@@ -222,7 +222,8 @@ def _after(before: Verdicts, validity: Validity, changed: Sequence[Row]) -> Verd
     space, table = validity.record.space, validity.table
     words = table.words([row.mask(table.schema) for row in changed])
     required = space.indices_of(words).astype(np.int64)
-    touched = all_totals(required, np.ones(len(required), dtype=np.int64), len(space.free)) > 0
+    radices = np.array(space.radices, dtype=np.int64)
+    touched = all_totals(required, np.ones(len(required), dtype=np.int64), radices) > 0
     if 3 * np.count_nonzero(touched) > len(touched):
         return verdicts(validity)
     after = before.copy()

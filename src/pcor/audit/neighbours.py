@@ -219,10 +219,12 @@ def _judged_again(
     required = [_required(validity, row) for row in found]
     _check_verdicts(validity, kind, required, limit)
     before = verdicts(validity)
-    cells = _in_window(validity, spare=1)
+    space, cells = validity.record.space, _in_window(validity, spare=1)
+    every = np.arange(space.size, dtype=np.uint64)
+    members = every[space.every_admitted()] if space.schema.limited else every
     changed = []
-    for done, (row, bits) in enumerate(zip(found, required, strict=True)):
-        indices = Cubes.covering(bits, len(before)).indices()
+    for done, (row, needed) in enumerate(zip(found, required, strict=True)):
+        indices = members[space.covering(members, needed)]
         now = _verdicts(validity, changed_cells(cells, validity.table.schema, kind, row), indices)
         was = before[indices]
         lost, gained = indices[was & ~now], indices[now & ~was]
@@ -234,17 +236,18 @@ def _judged_again(
 
 
 def _required(validity: Validity, row: Row) -> int:
-    """Return which free values a context needs to cover a row, as the bits of an index."""
-    mask, free = row.mask(validity.table.schema), validity.record.space.free
-    return sum(1 << place for place, position in enumerate(free) if mask >> position & 1)
+    """Return what a context needs to cover a row, as the index of the first that does."""
+    words = validity.table.words([row.mask(validity.table.schema)])
+    return int(validity.record.space.indices_of(words)[0])
 
 
 def _check_verdicts(validity: Validity, kind: str, required: list[int], limit: int | None) -> None:
     """Refuse more verdicts than the limit; how many rows there are is not said, being private."""
     if limit is None:
         limit = VERDICT_LIMIT if validity.detector.has_kernel else SLOW_VERDICT_LIMIT
-    size = validity.record.space.size
-    if size + sum(size >> bits.bit_count() for bits in required) > limit:
+    space = validity.record.space
+    size = space.size
+    if size + sum(map(space.count_covering, required)) > limit:
         python, cli = patience(size, "raise limit="), patience(size, "raise --limit")
         if size <= limit:  # otherwise it does not help to try fewer rows
             removed = kind == "removed"

@@ -176,7 +176,7 @@ def tradeoff(
 def check_space(schema: Schema, limit: int = ENUMERATION_LIMIT) -> None:
     """Refuse a space in which the largest valid context cannot be found for comparison."""
     check_whole("limit", limit, COUNTABLE)
-    size = 1 << schema.free
+    size = schema.most_walked
     if size > limit:
         raise TooLarge(
             f"the trade-off compares with the largest valid context, and a record has "

@@ -156,7 +156,7 @@ def outliers(
 
 def _tell_time(table: pcor.Table, detector: str, limit: int) -> None:
     """Say beforehand how long a detector without a kernel may take; with one it is seconds."""
-    check_size(1 << table.schema.free, limit)
+    check_size(table.schema.most_numbered, limit)
     rows = min(int(table.cells.cell_counts.sum()), MOST_ROWS)
     if expected := estimate(get_detector(detector), table.schema, rows):
         tell(f"expect {expected}")

@@ -105,7 +105,7 @@ def check(
 
 def _size(schema: Schema) -> dict[str, int | str]:
     """Return how many contexts there are, and what that rules out."""
-    size, too_much = 1 << schema.free, beyond_limits(schema)
+    size, too_much = schema.most_contexts, beyond_limits(schema)
     noted: dict[str, int | str] = {"note": too_much} if too_much else {}
     return {"possible_contexts": size if size < 1 << 53 else counted(size), **noted}
 

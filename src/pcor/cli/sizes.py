@@ -12,16 +12,16 @@ from pcor.search.direct import COUNTABLE
 
 def space_in_words(schema: Schema) -> str:
     """Say how many contexts can contain a record, and of what."""
-    size, free = counted(1 << schema.free), schema.free
     return (
-        f"{schema.width} values of {len(schema.attributes)} attributes: {size} contexts can "
-        f"contain a record ({free} values may come or go)"
+        f"{schema.width} values of {len(schema.attributes)} attributes: "
+        f"{counted(schema.most_contexts)} contexts can contain a record "
+        f"({schema.most_steps} values may come or go)"
     )
 
 
 def beyond_limits(schema: Schema) -> str:
     """Say what is refused for its size, and where a limit can be raised; nothing if nothing is."""
-    size = 1 << schema.free
+    size = schema.most_walked
     if size <= ENUMERATION_LIMIT:
         return ""
     drawing, listing = (

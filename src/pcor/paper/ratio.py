@@ -27,6 +27,7 @@ from pcor.paper.subjects import one_subject, seed_of
 from pcor.paper.tables import REDUCED
 from pcor.paper.units import Unit
 from pcor.paper.ways import DETECTORS
+from pcor.public.context import pack
 from pcor.rows.table import Table
 from pcor.search.blocks import blocks
 from pcor.search.validity import Validity
@@ -90,12 +91,8 @@ class DirectChances:
     def _covers(self, change: Neighbour) -> NDArray[np.bool_]:
         """Return which contexts cover the removed row."""
         space, schema = self._validity.record.space, self._validity.table.schema
-        mask = change.row.mask(schema)
-        required = sum(
-            1 << place for place, position in enumerate(space.free) if mask >> position & 1
-        )
-        covers: NDArray[np.bool_] = np.arange(space.size) & required == required
-        return covers
+        required = space.indices_of(pack([change.row.mask(schema)], schema.width))[0]
+        return space.covering(np.arange(space.size, dtype=np.uint64), int(required))
 
 
 def _log_total(scores: NDArray[np.float64]) -> float:

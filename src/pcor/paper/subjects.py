@@ -24,7 +24,7 @@ from pcor.paper.tables import REDUCED, load, many
 from pcor.paper.ways import authors_detector
 from pcor.public.context import Context
 from pcor.rows.table import Table
-from pcor.search.blocks import BLOCK_BITS, block, blocks
+from pcor.search.blocks import block, block_size, blocks
 from pcor.search.coe import outliers
 from pcor.search.validity import Validity
 from pcor.testing import seeded
@@ -123,7 +123,7 @@ def has_more_than(validity: Validity, enough: int) -> bool:
     Blocks are judged in a scattered order: valid contexts lie close together.
     """
     space = validity.record.space
-    firsts = np.arange(0, space.size, 1 << BLOCK_BITS)
+    firsts = np.arange(0, space.size, block_size(space))
     count = 0
     for first in np.random.default_rng(0).permutation(firsts):
         count += int(block(validity, space, int(first)).valid.sum())

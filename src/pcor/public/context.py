@@ -2,16 +2,13 @@
 
 Public: everything here; nothing reads a table. A context is a bit vector of length t (paper,
 Section 3): bit j stands for the j-th value in schema order. It is kept as one Python integer, so
-t may be any number. The ``Space`` of a record is the part of all contexts that can be valid for
-it: those that contain the record's own values (the record is public).
+t may be any number.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -234,91 +231,6 @@ class Context:
 
     def _repr_html_(self) -> str:
         return markup.fragment(markup.chips(self.schema.domains, self.values))
-
-
-@dataclass(frozen=True)
-class Space:
-    """The contexts that can be valid for a record: the supersets of its own values.
-
-    Only ``free`` bits vary, so there are 2^(t-m) of them and not 2^t. Restricting any of the
-    paper's searches to this space leaves its distribution over valid contexts unchanged.
-    """
-
-    schema: Schema
-    fixed: int
-    order: tuple[int, ...] | None = None  # of the free positions, where it is not the schema's
-
-    @cached_property
-    def free(self) -> tuple[int, ...]:
-        """The positions that may be set or not; their order is that of an index's bits."""
-        if self.order is not None:
-            return self.order
-        return tuple(p for p in range(self.schema.width) if not self.fixed >> p & 1)
-
-    @property
-    def size(self) -> int:
-        """How many contexts there are; a public number."""
-        return 1 << len(self.free)
-
-    def __contains__(self, mask: int) -> bool:
-        return self.fixed & mask == self.fixed
-
-    def mask(self, index: int) -> int:
-        """Return the ``index``-th context, counting in binary over the free positions."""
-        mask = self.fixed
-        for place, position, length in self._runs:
-            mask |= (index >> place & (1 << length) - 1) << position
-        return mask
-
-    @cached_property
-    def _runs(self) -> tuple[tuple[int, int, int], ...]:
-        """The free positions as runs: the place of the first in an index, its position, how many.
-
-        Between two values of the record all positions are free, so there are few.
-        """
-        runs: list[tuple[int, int, int]] = []
-        for place, position in enumerate(self.free):
-            if runs and position == runs[-1][1] + runs[-1][2]:
-                runs[-1] = (*runs[-1][:2], runs[-1][2] + 1)
-            else:
-                runs.append((place, position, 1))
-        return tuple(runs)
-
-    def masks(self) -> Iterator[int]:
-        """Yield all contexts in the order of their index."""
-        return (self.mask(index) for index in range(self.size))
-
-    def words(self, first: int, last: int) -> Words:
-        """Return the contexts of index ``first`` to ``last - 1`` as 64-bit words."""
-        return self.words_of(np.arange(first, last, dtype=np.uint64))
-
-    def words_of(self, indices: NDArray[np.uint64]) -> Words:
-        """Return the contexts of these indices as 64-bit words."""
-        words = np.repeat(pack([self.fixed], self.schema.width), len(indices), axis=0)
-        for place, position in enumerate(self.free):
-            word, bit = divmod(position, 64)
-            words[:, word] |= (indices >> np.uint64(place) & np.uint64(1)) << np.uint64(bit)
-        return words
-
-    def words_of_rows(self, rows: NDArray[np.bool_]) -> Words:
-        """Return contexts given by their free values, one row each, as 64-bit words."""
-        fixed = pack([self.fixed], self.schema.width)
-        bits = np.zeros((len(rows), fixed.shape[1] * 64), dtype=bool)
-        bits[:, list(self.free)] = rows
-        packed = np.packbits(bits, axis=1, bitorder="little").view("<u8")
-        return packed.astype(np.uint64) | fixed
-
-    def indices_of(self, words: Words) -> NDArray[np.uint64]:
-        """Return which free values each row of words has, as bits of one number."""
-        indices = np.zeros(len(words), dtype=np.uint64)
-        for place, position in enumerate(self.free):
-            word, bit = divmod(position, 64)
-            indices |= (words[:, word] >> np.uint64(bit) & np.uint64(1)) << np.uint64(place)
-        return indices
-
-    def neighbours(self, mask: int) -> list[int]:
-        """Return the contexts of the space that differ from ``mask`` in one bit."""
-        return [mask ^ (1 << position) for position in self.free]
 
 
 def mask_of(schema: Schema, codes: Iterable[int]) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from pcor.errors import UNPRINTABLE, ContextError, SchemaError, did_you_mean, is_printable
+from pcor.public.family import Groups, check_kind, read_groups
 
 Value = str | int | float | bool
 
@@ -61,6 +62,9 @@ class Attribute:
         shares: how the rows are spread over the values, in their order and in any unit. Public
             like the rest: shares that were counted in these rows do not belong here, unless
             anybody may know them. They steer ``WidestFirst`` and change no promise.
+        contexts: which sets of values a context may have: ``"any"``, a ``"range"``, or ``"one"``.
+        groups: named sets of values, which may nest, in the place of ``contexts``: a context has
+            the record's own value, a group with it, or all.
     """
 
     name: str
@@ -69,6 +73,8 @@ class Attribute:
     outside: str = "error"
     other: Value | None = None
     shares: tuple[float, ...] | None = None
+    contexts: str = "any"
+    groups: Groups = ()
 
     def __post_init__(self) -> None:
         check_name("an attribute", self.name)
@@ -86,6 +92,28 @@ class Attribute:
         if self.shares is not None:
             shares = _checked_shares(self.name, self.shares, len(self.values))
             object.__setattr__(self, "shares", shares)
+        check_kind(self.name, self.contexts)
+
+    def in_family(self, contexts: object = None, groups: object = None) -> Attribute:
+        """Return the attribute with the sets that contexts may have of it.
+
+        Raises:
+            SchemaError: there is no such family, the groups cannot be, or both are given.
+        """
+        if groups is None:
+            kind = "any" if contexts is None else check_kind(self.name, contexts)
+            return replace(self, contexts=kind, **self._own_values)
+        if contexts is not None:
+            raise SchemaError(
+                f"attribute {self.name!r}: groups say which sets of values there are; give groups "
+                "or contexts, not both"
+            )
+        return replace(self, groups=read_groups(self, groups), **self._own_values)
+
+    @property
+    def _own_values(self) -> dict[str, Any]:
+        """What to give a copy for values: bins have their labels from the edges."""
+        return {} if self.edges is None else {"values": ()}
 
     def _check_outside(self) -> None:
         if self.outside not in OUTSIDE:
@@ -115,6 +143,14 @@ class Attribute:
         return "bins" if self.edges is not None else _kind(self.values)
 
     @cached_property
+    def ordered(self) -> bool:
+        """Whether the declared order means something: a run of values is then a range."""
+        if self.contexts == "range" or self.kind == "bins":
+            return True
+        numbers = self.kind in ("integer", "number")
+        return numbers and list(self.values) in (sorted(self.values), sorted(self.values)[::-1])
+
+    @cached_property
     def codes(self) -> dict[Value, int]:
         """The position of each value in the domain."""
         return {value: code for code, value in enumerate(self.values)}
@@ -142,6 +178,12 @@ class Attribute:
             declared["other"] = self.other
         if self.shares is not None:
             declared["shares"] = list(self.shares)
+        if self.contexts != "any":
+            declared["contexts"] = self.contexts
+        if self.groups:
+            declared["groups"] = {
+                name: [self.values[place] for place in sorted(group)] for name, group in self.groups
+            }
         return declared
 
 

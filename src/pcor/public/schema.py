@@ -24,6 +24,15 @@ A schema file is TOML::
     [attributes.age]
     edges = [18, 25, 65, 120]         # bins [18, 25), [25, 65), [65, 120]
     outside = "drop"                  # rows outside every bin are left out; default "error"
+    contexts = "range"                # a context has an unbroken run of ages; "one", or "any" set
+
+    [attributes.city]
+    values = ["Ottawa", "Toronto", "Montreal"]
+    groups = { Ontario = ["Ottawa", "Toronto"] }    # one city, a group with it, or all
+
+    [contexts]
+    max_clauses = 3                   # optional: at most so many attributes are restricted,
+    max_named = 6                     # and the sentence names at most so many things
 """
 
 from __future__ import annotations
@@ -35,6 +44,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +59,7 @@ from pcor.public.domain import (
     check_order,
     find_code,
 )
+from pcor.public.family import combined, most_sets, most_sizes, most_steps
 from pcor.public.record_ids import TYPES, check_declared, matches
 
 # A schema is declared with these, so they are found here too.
@@ -71,8 +82,12 @@ REVIEW = "# REVIEW: read off the data"
 # What a schema without an id may say of the places of its rows.
 POSITIONS = ("public",)
 
+# Contexts are bits of one number while they are visited one by one: so many steps at most.
+MOST_STEPS = 60
+
 _DATASET = ("name", "id", "id_type", "id_pattern", "positions")
-_KEYS = ("values", "edges", "outside", "other", "shares")
+_KEYS = ("values", "edges", "outside", "other", "shares", "contexts", "groups")
+_LIMITS = ("max_clauses", "max_named")
 
 # What a schema is called that has no name of its own.
 UNNAMED = "dataset"
@@ -86,7 +101,7 @@ class Schema:
         metric: the metric column, or a mapping or ``Metric`` that also says what missing does.
         attributes: name -> the domain as a sequence (a set has no order to keep, and is refused),
             or a mapping with the keys of a schema file (``values`` or ``edges``, ``outside``,
-            ``other``, ``shares``).
+            ``other``, ``shares``, ``contexts``, ``groups``).
         id: the column that names a record; without it a record is its 0-based row number.
         name: the name of the dataset, printed on certificates.
         positions: ``"public"`` in a schema without an id: anybody may know how many rows stand
@@ -94,6 +109,12 @@ class Schema:
         id_type: "integer" where every id is a whole number.
         id_pattern: a regular expression (of RE2) that every id matches as a whole. Whatever does
             not is refused before anything is looked up or charged.
+        contexts: attribute -> which sets of its values a context may have: "any" (the paper's), a
+            "range" (an unbroken run in the declared order), "one" (the record's own, or all).
+        groups: attribute -> name -> values: a context has the record's own value of it, a group
+            with that value, or all. A group may have other groups in it, by their names.
+        max_clauses: how many attributes a context may restrict.
+        max_named: how many values, ranges, groups and exceptions its sentence may name.
 
     Raises:
         SchemaError: the declarations are incomplete or contradict one another.
@@ -110,6 +131,8 @@ class Schema:
     positions: str | None
     id_type: str | None
     id_pattern: str | None
+    max_clauses: int | None
+    max_named: int | None
 
     def __init__(
         self,
@@ -121,10 +144,19 @@ class Schema:
         positions: str | None = None,
         id_type: str | None = None,
         id_pattern: str | None = None,
+        contexts: Mapping[str, str] | None = None,
+        groups: Mapping[str, Mapping[str, Sequence[Value]]] | None = None,
+        max_clauses: int | None = None,
+        max_named: int | None = None,
     ) -> None:
         if not isinstance(attributes, Mapping):
             raise SchemaError("attributes must map each column's name to its domain")
-        columns = tuple(_attribute(key, declared) for key, declared in attributes.items())
+        columns = tuple(
+            _with_family(_attribute(key, declared), contexts, groups)
+            for key, declared in attributes.items()
+        )
+        for given, what in ((contexts, "contexts"), (groups, "groups")):
+            _check_keys(what, {} if given is None else given, [a.name for a in columns])
         if not columns:
             raise SchemaError("a schema needs at least one attribute; none is declared")
         values: dict[str, Any] = {
@@ -135,6 +167,8 @@ class Schema:
             "positions": positions,
             "id_type": id_type,
             "id_pattern": id_pattern,
+            "max_clauses": _limit("max_clauses", max_clauses, len(columns)),
+            "max_named": _limit("max_named", max_named, None),
         }
         for key, value in values.items():
             object.__setattr__(self, key, value)
@@ -175,9 +209,39 @@ class Schema:
         return self.offsets[-1] + len(self.attributes[-1].values)
 
     @property
-    def free(self) -> int:
-        """How many values a context of a given record may have or lack: 2^free such contexts."""
-        return self.width - len(self.attributes)
+    def limited(self) -> bool:
+        """Whether contexts are limited as a whole, beyond the family of each attribute."""
+        return self.max_clauses is not None or self.max_named is not None
+
+    @cached_property
+    def most_contexts(self) -> int:
+        """How many contexts of the family a record can have: those of the record with most."""
+        if not self.limited:
+            return self.most_numbered
+        sizes = [most_sizes(attribute, self.max_named) for attribute in self.attributes]
+        return combined(sizes, self.max_clauses, self.max_named)
+
+    @cached_property
+    def most_numbered(self) -> int:
+        """How many of them there are before limits on whole contexts: these are numbered."""
+        return prod(map(most_sets, self.attributes))
+
+    @cached_property
+    def most_walked(self) -> int:
+        """How many contexts a walk from the widest down can meet.
+
+        It leaves out all below a context with too many clauses. What a sentence names can become
+        fewer on the way down, so ``max_named`` spares it nothing.
+        """
+        if self.max_clauses is None or self.most_steps > MOST_STEPS:
+            return self.most_numbered
+        sizes = [most_sizes(attribute, None) for attribute in self.attributes]
+        return combined(sizes, self.max_clauses, None)
+
+    @cached_property
+    def most_steps(self) -> int:
+        """How many steps there are from a record's own values to all values, at most."""
+        return sum(map(most_steps, self.attributes))
 
     @property
     def domains(self) -> dict[str, tuple[Value, ...]]:
@@ -256,10 +320,12 @@ class Schema:
         """Return the schema in the shape of a schema file; the order of attributes matters."""
         # What is not declared is left out: older schemas keep their fingerprints.
         dataset = {key: getattr(self, key) for key in _DATASET}
+        limits = {key: getattr(self, key) for key in _LIMITS if getattr(self, key) is not None}
         return {
             "dataset": {key: value for key, value in dataset.items() if value is not None},
             "metric": {"column": self.metric.column, "missing": self.metric.missing},
             "attributes": {a.name: a.to_dict() for a in self.attributes},
+            **({"contexts": limits} if limits else {}),
         }
 
     def to_toml(self) -> str:
@@ -280,7 +346,7 @@ class Schema:
         Raises:
             SchemaError: it is not the shape of a schema, or contradicts itself.
         """
-        _check_keys("the schema", declared, ("dataset", "metric", "attributes"))
+        _check_keys("the schema", declared, ("dataset", "metric", "attributes", "contexts"))
         for table in ("metric", "attributes"):
             if table not in declared:
                 raise SchemaError(
@@ -291,10 +357,13 @@ class Schema:
                 raise SchemaError(f"[{table}] must be a table of its own, not a single value")
         dataset = declared.get("dataset", {})
         _check_keys("[dataset]", dataset, _DATASET)
+        limits = declared.get("contexts", {})
+        _check_keys("[contexts]", limits, _LIMITS)
         return cls(
             metric=declared["metric"],
             attributes=declared["attributes"],
             **dataset,
+            **limits,
         )
 
     @classmethod
@@ -347,12 +416,15 @@ def toml_value(value: object) -> str:
 
 
 def _assignments(content: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{key} = [{', '.join(toml_value(v) for v in value)}]"
-        if isinstance(value, list)
-        else f"{key} = {toml_value(value)}"
-        for key, value in content.items()
-    ]
+    return [f"{key} = {_inline(value)}" for key, value in content.items()]
+
+
+def _inline(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{toml_value(k)} = {_inline(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, list):
+        return f"[{', '.join(toml_value(v) for v in value)}]"
+    return toml_value(value)
 
 
 def _metric(declared: str | Metric | Mapping[str, Any]) -> Metric:
@@ -389,7 +461,36 @@ def _attribute(name: str, declared: Any) -> Attribute:
         declared.get("outside", "error"),
         declared.get("other"),
         None if shares is None else tuple(shares),
-    )
+    ).in_family(declared.get("contexts"), declared.get("groups"))
+
+
+def _with_family(
+    attribute: Attribute,
+    contexts: Mapping[str, str] | None,
+    groups: Mapping[str, Mapping[str, Sequence[Value]]] | None,
+) -> Attribute:
+    """Return the attribute in the family that is given for it beside its domain, if one is."""
+    kind = None if contexts is None else contexts.get(attribute.name)
+    named = None if groups is None else groups.get(attribute.name)
+    if kind is None and named is None:
+        return attribute
+    if attribute.contexts != "any" or attribute.groups:
+        raise SchemaError(
+            f"attribute {attribute.name!r}: its family is declared twice, with its domain and "
+            "beside it; declare it once"
+        )
+    return attribute.in_family(kind, named)
+
+
+def _limit(name: str, limit: int | None, most: int | None) -> int | None:
+    """Return a limit on whole contexts, or refuse one that cannot be."""
+    if limit is None:
+        return None
+    whole = isinstance(limit, int) and not isinstance(limit, bool)
+    if whole and 0 <= limit <= (limit if most is None else most):
+        return limit
+    up_to = "of at least 0" if most is None else f"from 0 to {most}, the number of attributes"
+    raise SchemaError(f"{name} must be a whole number {up_to}, not {limit!r}")
 
 
 def _check_keys(where: str, declared: Mapping[str, Any], known: Sequence[str]) -> None:

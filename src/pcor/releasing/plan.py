@@ -77,8 +77,8 @@ class Plan:
 
     @property
     def space(self) -> int:
-        """How many contexts contain a given record's values."""
-        return 1 << self.schema.free
+        """How many contexts of the family can contain a record's values, at most."""
+        return self.schema.most_contexts
 
     def estimate(self, rows: int) -> Estimate | None:
         """Return how long it may take on a table of so many rows, timed on made-up numbers.
@@ -86,7 +86,7 @@ class Plan:
         ``None`` for a compiled detector, which takes microseconds a context. A search that is
         steered to large populations can take longer for each context than an average one does.
         """
-        judged = self.search.verifications(self.schema.free)
+        judged = self.search.verifications(self.schema)
         return estimate(self.detector, self.schema, rows, verifications=judged)
 
     def to_dict(self) -> dict[str, Any]:

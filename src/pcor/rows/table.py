@@ -21,8 +21,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pcor.errors import ParameterError, RecordError, SourceError, check_whole
-from pcor.public.context import Space, Words, mask_of, pack
+from pcor.public.context import Words, mask_of, pack
 from pcor.public.schema import Schema
+from pcor.public.space import Space
 from pcor.rows.cell_table import CellTable
 from pcor.rows.cells import Cells, Distribution, Rule, cell_bits
 from pcor.rows.columns import check_columns, read_columns

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.mechanism.ordered_selection import Run
-from pcor.public.context import Space
-from pcor.search.blocks import BLOCK_BITS, block
+from pcor.public.context import unpack
+from pcor.public.schema import MOST_STEPS
+from pcor.public.space import Space
+from pcor.search.blocks import block, block_size
 from pcor.search.validity import Validity
 
 if TYPE_CHECKING:
@@ -32,8 +35,8 @@ Indices = NDArray[np.int64]
 FIRST_STEP = 128
 LARGEST_STEP = 1 << 16
 
-# A space of up to this many free values can be listed whole.
-LARGEST_LIST = 24
+# A space of up to this many contexts can be listed whole.
+LARGEST_LIST = 1 << 24
 
 # After this many contexts the whole space is sorted, if it is not too large for that.
 _SORT_AFTER = 1 << 13
@@ -50,21 +53,66 @@ class Descent:
     """The contexts of a space by falling total weight, from a heap. Private.
 
     Attributes:
-        space: numbers the contexts; its order of values is by rising weight.
-        required: the required free values of each cell, as bits of one number.
+        space: numbers the contexts; its order of chains is by rising weight.
+        required: what each cell needs, as the index of the first context that covers it.
     """
 
     def __init__(self, record: Record, cells: Cells, weights: NDArray[np.int64]) -> None:
         self.space = _lightest_first(record.space, cells, weights)
         self.required = self.space.indices_of(cells.cell_required).astype(np.int64)
         self._weights = weights
-        self._free = len(self.space.free)
-        number = np.full(self.space.schema.width, self._free)
-        number[list(self.space.free)] = np.arange(self._free)
-        self._places = number[cells.cell_places]
-        everything = int(weights.sum())
-        self._heap = np.array([[everything, (1 << self._free) - 1, 0]], dtype=np.int64)
+        self._radices = np.array(self.space.radices, dtype=np.int64)
+        self._steps = len(self.space.steps)
+        self.steps_fit = self._steps <= MOST_STEPS
+        if self.steps_fit:
+            self._begin(cells)
+
+    def _begin(self, cells: Cells) -> None:
+        """Number the steps in the order in which they may be removed, the last of a chain first."""
+        space, fields = self.space, []
+        number: dict[int, int] = {}
+        attributes: dict[int, int] = {}
+        for one in space.chains:
+            first, length = len(number), len(one.steps)
+            number.update(zip(reversed(one.steps), range(first, first + length), strict=True))
+            # Level l: the first l steps, which have the highest places.
+            levels = [((1 << n) - 1) << (first + length - n) for n in range(length + 1)]
+            fields.append(np.array(levels, dtype=np.int64))
+            attributes[one.attribute] = attributes.get(one.attribute, 0) | levels[-1]
+        self._fields = fields
+        self._heads = np.array([n == 0 for one in space.chains for n in range(len(one.steps))])
+        self._of_attribute = np.array(
+            [attributes[one.attribute] for one in space.chains for _ in one.steps], dtype=np.int64
+        )
+        limit = space.schema.max_clauses
+        self._most = self._steps if limit is None else limit
+        place = np.full(space.schema.width, self._steps)
+        for step, at in number.items():
+            place[unpack([step], space.schema.width)[0]] = at
+        self._places = place[cells.cell_places]
+        self._required = self._bits_of(self.required)
+        everything = int(self._weights.sum())
+        self._heap = np.array([[everything, (1 << self._steps) - 1, 0]], dtype=np.int64)
         self._size = 1  # entries of the heap in use
+
+    def _bits_of(self, indices: Indices) -> Indices:
+        """Return contexts as bits, given their indices."""
+        if self.space.binary:
+            return indices
+        bits = np.zeros(len(indices), dtype=np.int64)
+        for levels in self._fields:
+            indices, level = np.divmod(indices, len(levels))
+            bits |= levels[level]
+        return bits
+
+    def _indices_of(self, bits: Indices) -> Indices:
+        """Return the indices of contexts, given as bits."""
+        if self.space.binary:
+            return bits
+        indices = np.zeros(len(bits), dtype=np.int64)
+        for stride, levels in zip(self.space.strides, self._fields, strict=True):
+            indices += stride * np.searchsorted(levels, bits & levels[-1])
+        return indices
 
     @property
     def finished(self) -> bool:
@@ -81,19 +129,21 @@ class Descent:
         from pcor._kernels.best_first import visit
 
         found = np.empty((count, 2), dtype=np.int64)
-        room = self._size + count * max(self._free, 1)
+        room = self._size + count * max(self._steps, 1)
         if room > len(self._heap):
             self._heap = np.resize(self._heap, (2 * room, 3))
         visited, self._size = visit(
-            self.required, self._places, self._weights, self._free, self._heap, self._size, found
+            *(self._required, self._places, self._weights),
+            *(self._heads, self._of_attribute, self._most),
+            *(self._heap, self._size, found),
         )
-        return found[:visited, 1], found[:visited, 0]
+        return self._indices_of(found[:visited, 1]), found[:visited, 0]
 
     def unvisited(self) -> list[Run]:
         """Return bounds on the contexts not visited yet.
 
         An open end of the heap stands for itself and for all contexts below it: those without
-        some of the values that may still be removed.
+        some of the steps that may still be removed. Limits on whole contexts leave fewer.
         """
         ends = self._heap[: self._size]
         if len(ends) == 0:
@@ -101,17 +151,27 @@ class Descent:
         width = max(1, int(np.ptp(ends[:, 0])) // _BOUNDS)
         ceilings, place = np.unique(-(-ends[:, 0] // width), return_inverse=True)
         counts = np.zeros(len(ceilings), dtype=np.int64)  # float64 would round beyond 2^53
-        np.add.at(counts, place, np.left_shift(1, self._free - ends[:, 2]))
+        np.add.at(counts, place, self._below[ends[:, 2]])
         return [
             Run(int(weight) * width, int(count))
             for weight, count in zip(ceilings, counts, strict=True)
         ]
 
+    @cached_property
+    def _below(self) -> NDArray[np.int64]:
+        """How many contexts can be reached by removing steps from a place on."""
+        reached = [1]
+        for one in reversed(self.space.chains):
+            after = reached[0]
+            # With n steps of the chain still to be removed it has n + 1 levels left.
+            reached = [(n + 1) * after for n in range(len(one.steps), 0, -1)] + reached
+        return np.array(reached, dtype=np.int64)
+
     def totals(self, weights: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the summed weights of the covered cells for every context of the space."""
         from pcor._kernels.lattice import all_totals
 
-        totals: NDArray[np.int64] = all_totals(self.required, weights, self._free)
+        totals: NDArray[np.int64] = all_totals(self.required, weights, self._radices)
         return totals
 
 
@@ -169,6 +229,8 @@ class BestFirst(RankedCandidates):
         self._whole = np.zeros(0, dtype=bool)  # which blocks were judged as a whole
         self._valid = np.zeros(0, dtype=bool)  # and their verdicts, by context
         self._step = FIRST_STEP
+        if self._space.schema.limited or not self._descent.steps_fit:
+            self._sort()  # the descent would meet many that are not in the family, or cannot begin
 
     @property
     def finished(self) -> bool:
@@ -200,12 +262,13 @@ class BestFirst(RankedCandidates):
         """Judge contexts, one by one or with the whole block where many of it are asked for."""
         if self._sorted is None or not self._validity.detector.has_kernel:
             return self._verdicts_one_by_one(indices)  # each is a refit: no context too many
-        number = indices >> BLOCK_BITS
+        size = self._block
+        number = indices // size
         wanted = np.bincount(number, minlength=len(self._asked))
         self._asked += wanted
-        dense = (wanted > 0) & (self._asked * _WHOLE_BLOCK_AFTER > 1 << BLOCK_BITS)
+        dense = (wanted > 0) & (self._asked * _WHOLE_BLOCK_AFTER > size)
         for place in np.flatnonzero(dense & ~self._whole):
-            first = int(place) << BLOCK_BITS
+            first = int(place) * size
             judged = block(self._validity, self._space, first).valid
             self._valid[first : first + len(judged)] = judged
         self._whole |= dense
@@ -222,14 +285,18 @@ class BestFirst(RankedCandidates):
 
         What is ranked keeps its place, so the same uniform number still points to the same context.
         """
-        if len(self._space.free) > LARGEST_LIST:
+        if self._space.size > LARGEST_LIST:
             return
         self._utilities = self._descent.totals(self._weights)
         visited = np.zeros(len(self._utilities), dtype=bool)
-        visited[np.concatenate(self._visited)] = True
+        if self._space.schema.limited:
+            visited = ~self._space.every_admitted()
+        if self._visited:
+            visited[np.concatenate(self._visited)] = True
         self._sorted = _heaviest_first(self._utilities, visited)
         self._valid = np.zeros(len(visited), dtype=bool)
-        self._asked = np.zeros(-(-len(visited) >> BLOCK_BITS), dtype=np.int64)
+        self._block = block_size(self._space)
+        self._asked = np.zeros(len(visited) // self._block, dtype=np.int64)
         self._whole = np.zeros(len(self._asked), dtype=bool)
 
 
@@ -246,11 +313,14 @@ def _heaviest_first(totals: NDArray[np.int64], visited: NDArray[np.bool_]) -> In
 
 
 def _lightest_first(space: Space, cells: Cells, weights: NDArray[np.int64]) -> Space:
-    """Number the free values by rising weight.
+    """Number the chains by rising weight.
 
     Contexts that lack only light values come early, and numbered this way they share their outer
-    bits: few blocks hold them, and blocks that lack a heavy value wait until they are needed.
+    levels: few blocks hold them, and blocks that lack a heavy value wait until they are needed.
     """
     places, several = cells.cell_places.ravel(), cells.cell_places.shape[1]
     weight = np.bincount(places, np.repeat(weights, several), space.schema.width)
-    return replace(space, order=tuple(sorted(space.free, key=weight.__getitem__)))
+    chains = [
+        float(weight[unpack([sum(one.steps)], space.schema.width)[0]].sum()) for one in space.chains
+    ]
+    return replace(space, order=tuple(sorted(range(len(chains)), key=chains.__getitem__)))

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from pcor.errors import NO_CONTEXT, NoValidContext, TooLarge, check_whole, counted
 from pcor.public.guarantee import USUAL, Guarantee
+from pcor.public.schema import MOST_STEPS, Schema
 from pcor.search.base import Explorer, Search
 from pcor.search.blocks import ENUMERATION_LIMIT
 
@@ -44,16 +45,24 @@ class Direct(Search):
         check_whole("limit", self.limit)
 
     def resolved(
-        self, free: int, *, compiled: bool, limit: int | None = None, guarantee: Guarantee = USUAL
+        self,
+        schema: Schema,
+        *,
+        compiled: bool,
+        limit: int | None = None,
+        guarantee: Guarantee = USUAL,
     ) -> Direct:
         """Return the search with the limit that was given; refuse a space beyond it."""
         del compiled  # a larger space takes longer without a kernel, but ends
         search = self if limit is None else replace(self, limit=limit)
-        search.check(1 << free, guarantee)
+        search.check(schema, guarantee)
         return search
 
-    def check(self, size: int, guarantee: Guarantee = USUAL) -> None:
+    def check(self, schema: Schema, guarantee: Guarantee = USUAL) -> None:
         """Refuse a space that is too large; its size is public, and so is what else there is."""
+        size = schema.most_walked
+        if schema.most_steps > MOST_STEPS and size > ENUMERATION_LIMIT:
+            size = max(size, COUNTABLE + 1)  # it can be neither listed nor walked
         if size <= min(self.limit, COUNTABLE):
             return
         most = min(self.limit, COUNTABLE)
@@ -66,13 +75,13 @@ class Direct(Search):
             service=advice(size, "register it with a larger limit", service),
         )
 
-    def verifications(self, free: int) -> tuple[int, int]:
+    def verifications(self, schema: Schema) -> tuple[int, int]:
         """With luck the draw is decided after the first few, best first."""
-        return min(128, 1 << free), 1 << free
+        return min(128, schema.most_contexts), schema.most_contexts
 
     def explore(self, explorer: Explorer) -> list[int]:
         """Return all valid contexts."""
-        self.check(explorer.space.size)
+        self.check(explorer.space.schema)
         valid = explorer.every_valid()
         if not valid:
             raise NoValidContext(NO_CONTEXT)

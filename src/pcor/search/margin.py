@@ -81,16 +81,19 @@ class MarginOrder(RankedCandidates):
         self._scores: Numbers = np.zeros(0, dtype=np.int64)  # theirs
         self._visited = 0
         self._listed = False
+        if self._space.schema.limited or not self._descent.steps_fit:
+            self.list_all()
 
     def list_all(self) -> bool:
         """Visit all that is left at once, unless the space is too large for that."""
-        free = len(self._descent.space.free)
-        if not self._listed and free <= LARGEST_LIST:
+        if not self._listed and self._space.size <= LARGEST_LIST:
             totals, weights = self._descent.totals, self._weights
             scores = self._score(
                 totals(weights), totals(self._cells.cell_counts), totals(self._region)
             )
             left = np.ones(len(scores), dtype=bool)
+            if self._space.schema.limited:
+                left = self._space.every_admitted()
             left[np.concatenate([self._waiting, *self._indices])] = False
             self._listed = True
             self._wait(np.flatnonzero(left), scores[left])
@@ -121,7 +124,10 @@ class MarginOrder(RankedCandidates):
         if not self._nothing_unvisited:
             indices, utilities = self._descent.visit(self._step)
             self._visited += len(indices)
-            words = self._descent.space.words_of(indices.astype(np.uint64))
+            words = self._space.words_of(indices.astype(np.uint64))
+            if self._space.schema.limited:
+                members = self._space.admitted(words)
+                indices, utilities, words = indices[members], utilities[members], words[members]
             n, c = self._cells.populations(words), self._cells.totals(words, self._region)
             self._wait(indices, self._score(utilities, n, c))
         ready = min(self._step, len(self._waiting))
