@@ -210,12 +210,18 @@ def read_and_draw(plan: Plan, table: Table, record: int | str, chooser: RandomSo
 
 
 def check_start(search: Search, record: Record) -> None:
-    """Refuse a start context without the record's own values."""
-    if search.start is not None and search.start.mask not in record.space:
+    """Refuse a start context without the record's own values, or outside the schema's family."""
+    if search.start is None or search.start.mask in record.space:
+        return
+    if record.space.fixed & ~search.start.mask:
         raise StartError(
             "the start context does not contain the record's own value of every attribute; add "
             "them, or leave start (--start) out to have one found"
         )
+    raise StartError(
+        "the start context is not one of the contexts that the schema allows (contexts, groups, "
+        "max_clauses, max_named); give another one, or leave start (--start) out to have one found"
+    )
 
 
 def draw(plan: Plan, validity: Validity, chooser: RandomSource) -> int:

@@ -1,0 +1,112 @@
+"""Families: what is valid in them, and that every search stays inside."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+
+import pcor
+from pcor.errors import NoValidContext, StartError
+from pcor.search.base import SamplingSearch
+from pcor.testing import seeded
+from tests.helpers.family_tables import TWINS, FamilyTable, family_table
+from tests.helpers.neighbours import every_search
+
+CASES = [family_table(seed) for seed in range(300)]
+
+
+def coe(case: FamilyTable, detector: pcor.Detector) -> dict[int, int]:
+    found = pcor.matching_contexts(case.table, case.record, detector)
+    return dict(zip((c.mask for c in found.contexts), found.populations.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("name", sorted(TWINS))
+def test_coe_is_the_valid_contexts_of_the_family_by_its_definition(name: str) -> None:
+    """300 random schemas and tables of mixed families and limits, each listed member by member."""
+    detector, twin = TWINS[name]
+    sizes = Counter[bool]()
+    for case in CASES:
+        expected = case.coe(twin, detector.min_population)
+        if expected is not None:
+            assert coe(case, detector) == expected
+            sizes[bool(expected)] += 1
+    assert sizes.total() > 250
+    assert min(sizes.values()) > 25  # or the comparison would be of nothing
+
+
+def test_the_direct_draw_is_over_the_family_by_its_utilities() -> None:
+    """The ordered draw has the chances of permute-and-flip over the listed members."""
+    detector, twin = TWINS["grubbs"]
+    compared = 0
+    for case in CASES[:120]:
+        expected = case.coe(twin, detector.min_population)
+        if not expected or len(expected) > 12:
+            continue
+        chances = pcor.audit.exact_distribution(
+            case.table, case.record, 1, detector=detector, selection="exponential"
+        )
+        best = max(expected.values())
+        weights = {mask: math.exp(n - best) for mask, n in expected.items()}
+        total = sum(weights.values())
+        found = {context.mask: chance for context, chance in chances.items()}
+        assert found == pytest.approx({m: w / total for m, w in weights.items()}, abs=1e-9)
+        compared += 1
+    assert compared > 20
+
+
+@pytest.mark.parametrize("search", every_search(5), ids=lambda search: search.name)
+@pytest.mark.parametrize("name", ["lof", "tail"])
+def test_every_search_stays_in_the_family(search: pcor.Search, name: str) -> None:
+    detector, twin = TWINS[name]
+    released = 0
+    for seed, case in enumerate(CASES[:100]):
+        valid = case.coe(twin, detector.min_population)
+        if valid is None:
+            continue
+        try:
+            found = pcor.release(case.table, case.record, 1, detector, search, chooser=seeded(seed))
+        except NoValidContext:
+            assert not valid or isinstance(search, SamplingSearch)
+            continue
+        assert found.context.mask in valid
+        released += 1
+    assert released > 20
+
+
+def test_dp_draws_members_alone() -> None:
+    detector, _ = TWINS["tail"]
+    for seed, case in enumerate(CASES[:60]):
+        schema = pcor.Schema.from_dict(case.schema.to_dict() | {"dataset": {"positions": "public"}})
+        table = pcor.Table(case.frame, schema)
+        chances = pcor.audit.exact_distribution(
+            table, case.record, 1, detector=detector, guarantee="dp"
+        )
+        assert {context.mask for context in chances} == set(case.members)
+        drawn = pcor.release(table, case.record, 1, detector, guarantee="dp", chooser=seeded(seed))
+        assert drawn.context.mask in set(case.members)
+
+
+def test_a_start_outside_the_family_is_refused_with_the_reason() -> None:
+    schema = pcor.Schema(
+        metric="metric",
+        attributes={"year": [2006, 2007, 2008, 2009], "job": ["a", "b"]},
+        contexts={"year": "range"},
+    )
+    rows = {"year": [2006, 2007, 2008, 2009] * 6, "job": ["a", "b"] * 12}
+    table = pcor.Table(pa.table(rows | {"metric": [1.0] * 23 + [9.0]}), schema)
+    start = pcor.Context(schema, {"year": [2006, 2009]})
+    with pytest.raises(StartError, match="not one of the contexts that the schema allows"):
+        pcor.release(table, 23, 1, search="random_walk", start=start)
+    overlap = pcor.Overlap(start)  # to compare with, any context will do
+    assert pcor.plan(schema, 1, utility=overlap)
+
+
+def test_to_allow_every_set_in_so_many_words_is_the_same_schema() -> None:
+    for case in CASES[:20]:
+        domains = {a.name: list(a.values) for a in case.schema.attributes}
+        plain = pcor.Schema(metric="metric", attributes=domains)
+        worded = {name: {"values": values, "contexts": "any"} for name, values in domains.items()}
+        assert pcor.Schema(metric="metric", attributes=worded).sha256 == plain.sha256
