@@ -10,8 +10,11 @@ import pytest
 
 import pcor
 from pcor.errors import NoValidContext, StartError
+from pcor.search import best_first
 from pcor.search.base import SamplingSearch
+from pcor.search.validity import Validity
 from pcor.testing import seeded
+from tests.helpers.families import items
 from tests.helpers.family_tables import TWINS, FamilyTable, family_table
 from tests.helpers.neighbours import every_search
 
@@ -110,3 +113,88 @@ def test_to_allow_every_set_in_so_many_words_is_the_same_schema() -> None:
         plain = pcor.Schema(metric="metric", attributes=domains)
         worded = {name: {"values": values, "contexts": "any"} for name, values in domains.items()}
         assert pcor.Schema(metric="metric", attributes=worded).sha256 == plain.sha256
+
+
+# -- brevity --------------------------------------------------------------------------------------
+
+
+def named(case: FamilyTable, mask: int) -> int:
+    """Return how many items the words for a context name, attribute by attribute."""
+    context = pcor.Context.from_mask(case.schema, mask)
+    return sum(
+        items(a, frozenset(a.code(value) for value in context.values[a.name]))
+        for a in case.schema.attributes
+    )
+
+
+@pytest.mark.parametrize("search", [pcor.Direct(), pcor.WidestFirst()], ids=lambda s: s.name)
+def test_brevity_takes_rows_off_for_each_thing_named(search: pcor.Search) -> None:
+    """The chances are those of the exponential mechanism over population - 3 * named."""
+    detector, twin = TWINS["grubbs"]
+    compared = 0
+    for case in CASES[:120]:
+        valid = case.coe(twin, detector.min_population)
+        if not valid or len(valid) > 12:
+            continue
+        chances = pcor.audit.exact_distribution(
+            case.table,
+            case.record,
+            1,
+            detector=detector,
+            search=search,
+            selection="exponential",
+            brevity=3,
+        )
+        full = (1 << case.schema.width) - 1
+        if isinstance(search, pcor.WidestFirst) and full in valid:
+            valid = {full: valid[full]}
+        scores = {mask: n - 3 * named(case, mask) for mask, n in valid.items()}
+        best = max(scores.values())
+        weights = {mask: math.exp(score - best) for mask, score in scores.items()}
+        found = {context.mask: chance for context, chance in chances.items()}
+        total = sum(weights.values())
+        assert found == pytest.approx({m: w / total for m, w in weights.items()}, abs=1e-9)
+        compared += 1
+    assert compared > 20
+
+
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize("brevity", [0, 1, 7])
+def test_candidates_come_by_falling_score_whatever_brevity(
+    brevity: int, listed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every valid context once; and at every moment the bounds cover what is not ranked."""
+    monkeypatch.setattr(best_first, "FIRST_STEP", 2)
+    monkeypatch.setattr(best_first, "LARGEST_STEP", 2)
+    monkeypatch.setattr(best_first, "_SORT_AFTER", 4 if listed else 1 << 30)
+    detector, twin = TWINS["grubbs"]
+    met = 0
+    for case in CASES[:150]:
+        valid = case.coe(twin, detector.min_population)
+        if not valid:
+            continue
+        expected = {mask: n - brevity * named(case, mask) for mask, n in valid.items()}
+        table = case.table
+        validity = Validity(table, table.record(case.record), detector)
+        order = best_first.BestFirst(validity, table.cells.cell_counts, brevity)
+        while not order.finished:
+            ranked = set(order.masks()) if order.ranked() else set()
+            bounds = order.remaining()
+            for least in set(expected.values()):
+                left = sum(s >= least for mask, s in expected.items() if mask not in ranked)
+                assert left <= sum(run.count for run in bounds if run.utility >= least)
+            order.advance()
+        scores = [run.utility for run in order.ranked() for _ in range(run.count)]
+        assert dict(zip(order.masks(), scores, strict=True)) == expected
+        assert scores == sorted(scores, reverse=True)
+        met += 1
+    assert met > 40
+
+
+def test_brevity_must_be_a_whole_number() -> None:
+    schema = CASES[0].schema
+    for wrong in (-1, 1.5, True, "2"):
+        with pytest.raises(pcor.errors.ParameterError, match="brevity must be a whole number"):
+            pcor.plan(schema, 1, brevity=wrong)  # type: ignore[arg-type]
+    assert "brevity" not in pcor.plan(schema, 1).to_dict()
+    assert pcor.plan(schema, 1, brevity=5).to_dict()["brevity"] == 5

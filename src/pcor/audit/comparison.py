@@ -103,6 +103,11 @@ class AuditCase:
         totals: Numbers = all_totals(required, weights, np.array(self.space.radices, np.int64))
         return totals
 
+    def utilities(self, weights: Numbers) -> Numbers:
+        """The scores of all contexts by index: their totals, less what their words take off."""
+        totals, brevity = self.totals(weights), self.plan.settings.brevity
+        return totals - brevity * self.space.every_clauses_and_items()[1] if brevity else totals
+
     def covering(self, indices: NDArray[np.uint64], change: Neighbour) -> NDArray[np.bool_]:
         """Which contexts cover the changed row."""
         mask = change.row.mask(self.table.schema)
@@ -157,7 +162,7 @@ class _DirectComparison:
         weights = Scorer(case.plan.utility, case.table).weights
         if weights is None:
             raise ParameterError("the direct comparison needs the utility population or overlap")
-        self._utilities = case.totals(weights)
+        self._utilities = case.utilities(weights)
         self._valid = np.flatnonzero(case.valid).astype(np.uint64)
         order = np.argsort(-self._utilities[self._valid], kind="stable")
         self._indices = self._valid[order]  # by falling score
@@ -216,7 +221,7 @@ class _MarginComparison:
         if weights is None:
             raise ParameterError("margin scores need the utility population or overlap")
         self._region = self._rule.region_counts(table.cells, case.record.value)
-        self._utilities = case.totals(weights)
+        self._utilities = case.utilities(weights)
         self._rows = case.totals(table.cells.cell_counts)
         self._inside = case.totals(self._region)
         self._all = np.arange(case.space.size, dtype=np.uint64)

@@ -271,8 +271,7 @@ class Space:
 
     def admitted(self, words: Words) -> NDArray[np.bool_]:
         """Return which contexts of the product the limits of the schema leave in the family."""
-        clauses, named = self.clauses_and_items(words)
-        return self._within(clauses, named)
+        return self._within(*clauses_and_items(self.schema, words))
 
     def _within(self, clauses: NDArray[np.int64], named: NDArray[np.int64]) -> NDArray[np.bool_]:
         yes = np.ones(len(clauses), dtype=bool)
@@ -281,23 +280,9 @@ class Space:
                 yes &= numbers <= limit
         return yes
 
-    def clauses_and_items(self, words: Words) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return how many attributes each context restricts, and how many items its words name."""
-        clauses = np.zeros(len(words), dtype=np.int64)
-        named = np.zeros(len(words), dtype=np.int64)
-        bits = np.unpackbits(
-            words.astype("<u8").view(np.uint8), axis=1, count=self.schema.width, bitorder="little"
-        ).astype(bool)
-        for attribute, offset in zip(self.schema.attributes, self.schema.offsets, strict=True):
-            items = named_items(attribute, bits[:, offset : offset + len(attribute.values)])
-            clauses += items > 0
-            named += items
-        return clauses, named
-
     def every_admitted(self) -> NDArray[np.bool_]:
         """Return for each numbered context whether the limits leave it in the family."""
-        clauses, named = self.every_clauses_and_items()
-        return self._within(clauses, named)
+        return self._within(*self.every_clauses_and_items())
 
     def every_clauses_and_items(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the clauses and the named items of every numbered context, by index.
@@ -333,6 +318,20 @@ class Space:
             shape[len(self.chains) - 1 - d] = self.chains[d].radix
         items: NDArray[np.int64] = named_items(attribute, bits).reshape(shape)
         return items
+
+
+def clauses_and_items(schema: Schema, words: Words) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return how many attributes each context restricts, and how many items its words name."""
+    clauses = np.zeros(len(words), dtype=np.int64)
+    named = np.zeros(len(words), dtype=np.int64)
+    bits = np.unpackbits(
+        words.astype("<u8").view(np.uint8), axis=1, count=schema.width, bitorder="little"
+    ).astype(bool)
+    for attribute, offset in zip(schema.attributes, schema.offsets, strict=True):
+        items = named_items(attribute, bits[:, offset : offset + len(attribute.values)])
+        clauses += items > 0
+        named += items
+    return clauses, named
 
 
 def _one_step(mask: int, steps: tuple[int, ...]) -> Iterator[int]:

@@ -52,6 +52,7 @@ def release(
     delta: object = None,
     steepness: int | None = None,
     limit: int | None = None,
+    brevity: int = 0,
     settings: Settings | None = None,
     budget: Payer | None = None,
     chooser: RandomSource | None = None,
@@ -86,6 +87,8 @@ def release(
         steepness: under dp, how many people of utility one person of margin is worth.
         limit: the largest space of contexts to draw from directly (2^24), and up to which auto does
             so (2^22); dp always does. Beyond 2^24 time and memory depend on the rows.
+        brevity: how many rows of utility each value, range, group or exception that the context's
+            words name is worth: the more, the shorter the sentence. It costs nothing.
         settings: all of the above from the detector on, in one value, in the place of their names.
         budget: what pays, a ``Budget`` or a ``Ledger``; refuses when it cannot. A ledger pays from
             the budget of the dataset that the schema names, and the same again is free.
@@ -114,6 +117,7 @@ def release(
         delta=delta,
         steepness=steepness,
         limit=limit,
+        brevity=brevity,
         settings=settings,
     )
     plan = chosen.plan(table.schema, epsilon)
@@ -257,7 +261,8 @@ def explore(plan: Plan, validity: Validity, chooser: RandomSource) -> tuple[list
     def score(masks: Sequence[int]) -> list[int]:
         nonlocal scorer
         if scorer is None:  # not before the start context is known: the utility may compare with it
-            scorer = Scorer(_resolved_utility(plan.utility, table, explorer.start), table)
+            utility = _resolved_utility(plan.utility, table, explorer.start)
+            scorer = Scorer(utility, table, plan.settings.brevity)
         if explorer.around is not None:
             scorer.learn_neighbours(explorer.around)
         return scorer(masks)

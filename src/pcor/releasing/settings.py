@@ -42,6 +42,9 @@ from pcor.search.utility import (
 
 # Where settings are given: a release on the command line, an audit there, a dataset's registration.
 Interface = Literal["release", "audit", "service"]
+# A thing named is worth no more rows than scores can hold.
+MOST_BREVITY = 1 << 31
+
 EVERY_INTERFACE: tuple[Interface, ...] = ("release", "audit", "service")
 
 
@@ -51,10 +54,11 @@ class Option:
 
     Attributes:
         help: what it does, for a person who has a flag to set.
-        kind: a text, a whole number from 1, an exact number, or a context of the schema.
+        kind: a text, a whole number, an exact number, or a context of the schema.
         names: what a text may be, as far as that is known.
         only: whether a text may be nothing else; a detector's name may have settings behind it.
-        most: the largest whole number.
+        least: the smallest whole number,
+        most: and the largest.
         label: what the page calls it.
         hint: what the page says below it.
         chosen: whether the page lets choose from the names.
@@ -71,6 +75,7 @@ class Option:
     kind: Literal["text", "whole", "amount", "context"] = "text"
     names: Callable[[], tuple[str, ...]] | None = None
     only: bool = False
+    least: int = 1
     most: int | None = None
     label: str = ""
     hint: str = ""
@@ -218,6 +223,19 @@ class Settings:
             interfaces=("release", "service"),
         ),
     )
+    brevity: int = field(
+        default=0,
+        metadata=_option(
+            "How many rows each thing that the sentence names is worth: the more, the shorter.",
+            kind="whole",
+            least=0,
+            most=MOST_BREVITY,
+            label="Brevity",
+            hint="In rows for each value, range, group or exception that the sentence names.",
+            describe=lambda brevity: brevity or None,
+            later=True,
+        ),
+    )
 
     @classmethod
     def options(cls, interface: Interface | None = None) -> Iterator[tuple[str, Any, Option]]:
@@ -292,6 +310,7 @@ class Settings:
         search = self._search(asked, schema, compiled=compiled, guarantee=guarantee)
         utility = self._utility(utility, search, schema)
         slack = Fraction(0) if self.delta is None else _delta(self.delta)
+        check_whole("brevity", self.brevity, MOST_BREVITY, least=0)
         resolved = replace(
             self,
             detector=rule,
@@ -360,6 +379,7 @@ def plan(
     delta: object = None,
     steepness: int | None = None,
     limit: int | None = None,
+    brevity: int = 0,
     settings: Settings | None = None,
 ) -> Plan:
     """Plan a release from public knowledge alone; ``release`` documents the arguments.
@@ -380,6 +400,7 @@ def plan(
         delta=delta,
         steepness=steepness,
         limit=limit,
+        brevity=brevity,
         settings=settings,
     ).plan(schema, epsilon)
 

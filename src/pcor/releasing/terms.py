@@ -101,8 +101,9 @@ class _OCDPTerms:
     def candidates(
         self, plan: Plan, validity: Validity, weights: Weights | None
     ) -> BestFirst | MarginOrder | None:
-        del plan
-        return None if weights is None else BestFirst(validity, weights)
+        if weights is None:
+            return None
+        return BestFirst(validity, weights, plan.settings.brevity)
 
 
 class _PureDPTerms:
@@ -153,7 +154,15 @@ class _PureDPTerms:
     def needed(self, plan: Plan, chance: float | Fraction) -> Requirement | None:
         overlap = chosen_context(plan.utility) is not None
         rule, steepness = margin_of(plan.settings)
-        return needed(plan.bill.eta, rule, steepness, plan.space, chance, overlap=overlap)
+        return needed(
+            plan.bill.eta,
+            rule,
+            steepness,
+            plan.space,
+            chance,
+            overlap=overlap,
+            brevity=plan.settings.brevity,
+        )
 
     def candidates(
         self, plan: Plan, validity: Validity, weights: Weights | None
@@ -161,7 +170,7 @@ class _PureDPTerms:
         if weights is None:  # listed candidates would be drawn by another mechanism than the proven
             raise ParameterError(f"guarantee {PureDP.name} needs a utility that counts rows")
         rule, steepness = margin_of(plan.settings)
-        return MarginOrder(validity, rule, weights, steepness)
+        return MarginOrder(validity, rule, weights, steepness, plan.settings.brevity)
 
     def _check_detector(self, detector: Detector) -> CountDetector:
         if detector.count_rule is not None:

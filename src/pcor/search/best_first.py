@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pcor.mechanism.ordered_selection import Run
 from pcor.public.context import unpack
 from pcor.public.schema import MOST_STEPS
-from pcor.public.space import Space
+from pcor.public.space import Space, clauses_and_items
 from pcor.search.blocks import block, block_size
 from pcor.search.validity import Validity
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from pcor.rows.table import Record
 
 Indices = NDArray[np.int64]
+
+_NOTHING: Indices = np.zeros(0, dtype=np.int64)
 
 FIRST_STEP = 128
 LARGEST_STEP = 1 << 16
@@ -215,14 +217,25 @@ def stretches(utilities: NDArray[np.int64], order: Indices) -> list[Run]:
 
 
 class BestFirst(RankedCandidates):
-    """The valid contexts of a record, best first; ``ordered_selection.Candidates``."""
+    """The valid contexts of a record, best first; ``ordered_selection.Candidates``.
 
-    def __init__(self, validity: Validity, weights: NDArray[np.int64]) -> None:
+    Contexts are met by falling weight, which is their score, or with ``brevity`` bounds it from
+    above: then each waits until nothing that was not met can be better.
+
+    Args:
+        validity: the verdicts on the record.
+        weights: what each cell adds to the utility of a context that covers it.
+        brevity: what each named item of a context's words takes off its score.
+    """
+
+    def __init__(self, validity: Validity, weights: NDArray[np.int64], brevity: int = 0) -> None:
         self._validity = validity
-        self._weights = weights
+        self._weights, self._brevity = weights, brevity
         self._descent = Descent(validity.record, validity.table.cells, weights)
         super().__init__(self._descent.space)
-        self._visited: list[Indices] = []
+        self._done: list[Indices] = []  # ranked or not valid
+        self._waiting, self._scores = _NOTHING, _NOTHING  # valid and not ranked yet
+        self._met = 0
         self._utilities = np.zeros(0, dtype=np.int64)  # of all contexts, once they are sorted
         self._sorted: Indices | None = None  # the contexts left, best first
         self._asked = np.zeros(0, dtype=np.int64)  # how many contexts, of each block
@@ -234,29 +247,50 @@ class BestFirst(RankedCandidates):
 
     @property
     def finished(self) -> bool:
-        """Whether every context was visited."""
-        return self._descent.finished if self._sorted is None else len(self._sorted) == 0
+        """Whether every context was met and ranked."""
+        if self._sorted is not None:
+            return len(self._sorted) == 0
+        return self._descent.finished and len(self._waiting) == 0
 
     def remaining(self) -> Sequence[Run]:
-        """Return bounds on the contexts not visited yet, valid or not."""
-        if self._sorted is None:
-            return self._descent.unvisited()
-        return stretches(self._utilities, self._sorted)
+        """Return bounds on the contexts that are not ranked: those that wait, and those not met."""
+        if self._sorted is not None:
+            return stretches(self._utilities, self._sorted)
+        waiting = stretches(self._scores, np.arange(len(self._scores)))
+        return [*waiting, *self._descent.unvisited()]
 
     def advance(self) -> None:
-        """Visit some more contexts and keep the valid ones."""
-        visited = sum(map(len, self._visited))
-        if self._sorted is None and visited >= _SORT_AFTER:
+        """Meet some more contexts and rank the valid ones."""
+        if self._sorted is None and self._met >= _SORT_AFTER:
             self._sort()
         if self._sorted is not None:
             indices, self._sorted = self._sorted[: self._step], self._sorted[self._step :]
-            utilities = self._utilities[indices]
+            valid = self._verdicts_on(indices)
+            self._append(indices[valid], self._utilities[indices[valid]])
         else:
-            indices, utilities = self._descent.visit(self._step)
-            self._visited.append(indices)
-        valid = self._verdicts_on(indices)
-        self._append(indices[valid], utilities[valid])
+            self._descend()
         self._step = min(2 * self._step, LARGEST_STEP)
+
+    def _descend(self) -> None:
+        """Meet the next contexts, and rank those that nothing not met can beat."""
+        indices, scores = self._descent.visit(self._step)
+        self._met += len(indices)
+        valid = self._verdicts_on(indices)
+        self._done.append(indices[~valid])
+        indices, scores = indices[valid], scores[valid]
+        if self._brevity:
+            words = self._space.words_of(indices.astype(np.uint64))
+            scores = scores - self._brevity * clauses_and_items(self._space.schema, words)[1]
+            indices = np.concatenate([self._waiting, indices])
+            scores = np.concatenate([self._scores, scores])
+            order = np.argsort(-scores, kind="stable")
+            indices, scores = indices[order], scores[order]
+        ready = len(indices)
+        if not self._descent.finished:
+            ready = int(np.count_nonzero(scores >= self._descent.ceiling))
+        self._append(indices[:ready], scores[:ready])
+        self._done.append(indices[:ready])
+        self._waiting, self._scores = indices[ready:], scores[ready:]
 
     def _verdicts_on(self, indices: Indices) -> NDArray[np.bool_]:
         """Judge contexts, one by one or with the whole block where many of it are asked for."""
@@ -281,22 +315,24 @@ class BestFirst(RankedCandidates):
         return self._validity.of_words(self._space.words_of(indices.astype(np.uint64)))
 
     def _sort(self) -> None:
-        """Put all that was not visited in order, if the space is not too large for that.
+        """Put all that is not ranked in order, if the space is not too large for that.
 
         What is ranked keeps its place, so the same uniform number still points to the same context.
         """
         if self._space.size > LARGEST_LIST:
             return
         self._utilities = self._descent.totals(self._weights)
-        visited = np.zeros(len(self._utilities), dtype=bool)
+        done = np.zeros(len(self._utilities), dtype=bool)
+        if self._brevity:
+            self._utilities -= self._brevity * self._space.every_clauses_and_items()[1]
         if self._space.schema.limited:
-            visited = ~self._space.every_admitted()
-        if self._visited:
-            visited[np.concatenate(self._visited)] = True
-        self._sorted = _heaviest_first(self._utilities, visited)
-        self._valid = np.zeros(len(visited), dtype=bool)
+            done = ~self._space.every_admitted()
+        for indices in self._done:
+            done[indices] = True
+        self._sorted = _heaviest_first(self._utilities, done)
+        self._valid = np.zeros(len(done), dtype=bool)
         self._block = block_size(self._space)
-        self._asked = np.zeros(len(visited) // self._block, dtype=np.int64)
+        self._asked = np.zeros(len(done) // self._block, dtype=np.int64)
         self._whole = np.zeros(len(self._asked), dtype=bool)
 
 
@@ -305,7 +341,7 @@ def _heaviest_first(totals: NDArray[np.int64], visited: NDArray[np.bool_]) -> In
     from pcor._kernels.lattice import heaviest_first
 
     # Counting needs a counter for each total up to the largest, which is the number of rows.
-    if int(totals.max()) < len(totals):
+    if int(totals.min()) >= 0 and int(totals.max()) < len(totals):
         counted: Indices = heaviest_first(totals, visited)
         return counted
     left = np.flatnonzero(~visited)

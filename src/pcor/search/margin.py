@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from pcor.detectors import CountDetector
 from pcor.errors import ParameterError, plain
 from pcor.mechanism.ordered_selection import Run
+from pcor.public.space import clauses_and_items
 from pcor.search.best_first import (
     FIRST_STEP,
     LARGEST_LIST,
@@ -61,6 +62,7 @@ class MarginOrder(RankedCandidates):
         detector: the rule.
         weights: what each cell adds to the utility of a context that covers it.
         steepness: how many people of utility one person of margin is worth.
+        brevity: what each named item of a context's words takes off its utility.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class MarginOrder(RankedCandidates):
         detector: CountDetector,
         weights: Numbers,
         steepness: int,
+        brevity: int = 0,
     ) -> None:
         cells = validity.table.cells
         self._cells, self._detector, self._steepness = cells, detector, steepness
@@ -76,7 +79,7 @@ class MarginOrder(RankedCandidates):
         self._descent = Descent(validity.record, cells, weights)
         super().__init__(self._descent.space)
         self._step = FIRST_STEP
-        self._weights = weights
+        self._weights, self._brevity = weights, brevity
         self._waiting: Numbers = np.zeros(0, dtype=np.int64)  # visited, and not ranked yet
         self._scores: Numbers = np.zeros(0, dtype=np.int64)  # theirs
         self._visited = 0
@@ -88,9 +91,10 @@ class MarginOrder(RankedCandidates):
         """Visit all that is left at once, unless the space is too large for that."""
         if not self._listed and self._space.size <= LARGEST_LIST:
             totals, weights = self._descent.totals, self._weights
-            scores = self._score(
-                totals(weights), totals(self._cells.cell_counts), totals(self._region)
-            )
+            utilities = totals(weights)
+            if self._brevity:
+                utilities -= self._brevity * self._space.every_clauses_and_items()[1]
+            scores = self._score(utilities, totals(self._cells.cell_counts), totals(self._region))
             left = np.ones(len(scores), dtype=bool)
             if self._space.schema.limited:
                 left = self._space.every_admitted()
@@ -128,6 +132,9 @@ class MarginOrder(RankedCandidates):
             if self._space.schema.limited:
                 members = self._space.admitted(words)
                 indices, utilities, words = indices[members], utilities[members], words[members]
+            if self._brevity:
+                named = clauses_and_items(self._space.schema, words)[1]
+                utilities = utilities - self._brevity * named
             n, c = self._cells.populations(words), self._cells.totals(words, self._region)
             self._wait(indices, self._score(utilities, n, c))
         ready = min(self._step, len(self._waiting))
@@ -236,6 +243,7 @@ def needed(
     chance: object,
     *,
     overlap: bool = False,
+    brevity: int = 0,
 ) -> Requirement:
     """Return what one context needs so that an invalid one is drawn with at most 1 - chance.
 
@@ -252,4 +260,6 @@ def needed(
     scale = detector.share_exact.denominator
     people, margin = -(-score // scale), -(-score // (steepness * scale))
     shared = f" that shares at least {people:,} rows with the chosen context" if overlap else ""
+    if brevity:
+        shared += f" (and {brevity:,} more for each thing that its words name)"
     return Requirement(wanted, people, margin, people + detector.min_population - 1, shared)

@@ -85,7 +85,7 @@ def _type(default: object, option: Option) -> Any:
     if option.kind == "amount":
         kind: Any = AmountField
     elif option.kind == "whole":
-        kind = Annotated[int, Field(ge=1, le=option.most, strict=True)]
+        kind = Annotated[int, Field(ge=option.least, le=option.most, strict=True)]
     else:
         kind = Literal[option.names()] if option.only and option.names else Name
     return kind | None if default is None else kind
