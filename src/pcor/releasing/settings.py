@@ -42,8 +42,8 @@ from pcor.search.utility import (
 
 # Where settings are given: a release on the command line, an audit there, a dataset's registration.
 Interface = Literal["release", "audit", "service"]
-# A thing named is worth no more rows than scores can hold.
-MOST_BREVITY = 1 << 31
+# All things that a context could name are together worth no more rows than scores can hold.
+MOST_BREVITY = 1 << 30
 
 EVERY_INTERFACE: tuple[Interface, ...] = ("release", "audit", "service")
 
@@ -310,7 +310,7 @@ class Settings:
         search = self._search(asked, schema, compiled=compiled, guarantee=guarantee)
         utility = self._utility(utility, search, schema)
         slack = Fraction(0) if self.delta is None else _delta(self.delta)
-        check_whole("brevity", self.brevity, MOST_BREVITY, least=0)
+        check_whole("brevity", self.brevity, MOST_BREVITY // schema.width, least=0)
         resolved = replace(
             self,
             detector=rule,
