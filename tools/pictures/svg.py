@@ -6,7 +6,7 @@ drawing is ``WIDTH`` wide and has a title and a description for those who do not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
 
 from tools.pictures.palette import FONT, Palette
@@ -92,28 +92,6 @@ def circle(x: float, y: float, radius: float, fill: str, stroke: str, thick: flo
 def line(x: float, y: float, to_x: float, to_y: float, stroke: str, thick: float = 1.5) -> str:
     """Draw a straight line."""
     return tag("line", x1=x, y1=y, x2=to_x, y2=to_y, stroke=stroke, stroke_width=thick)
-
-
-def arrow(points: Sequence[tuple[float, float]], colour: str, *, dashed: bool = False) -> str:
-    """Draw an arrow along points, each straight right, left, up or down of the one before."""
-    (before_x, before_y), (x, y) = points[-2:]
-    ahead_x, ahead_y = _sign(x - before_x), _sign(y - before_y)
-    base_x, base_y = x - 9 * ahead_x, y - 9 * ahead_y
-    side_x, side_y = 5.5 * ahead_y, 5.5 * ahead_x
-    shaft = [*points[:-1], (base_x, base_y)]
-    head = [(x, y), (base_x + side_x, base_y + side_y), (base_x - side_x, base_y - side_y)]
-    dashes: dict[str, str] = {"stroke_dasharray": "6 5"} if dashed else {}
-    return tag(
-        "polyline", points=_points(shaft), fill="none", stroke=colour, stroke_width=2, **dashes
-    ) + tag("polygon", points=_points(head), fill=colour)
-
-
-def _sign(value: float) -> int:
-    return (value > 0) - (value < 0)
-
-
-def _points(points: Iterable[tuple[float, float]]) -> str:
-    return " ".join(f"{number(x)},{number(y)}" for x, y in points)
 
 
 def document(

@@ -18,8 +18,10 @@ from typing import Any
 
 import vl_convert
 
+from tools.pictures import FOLDER
 from tools.pictures.palette import FONT, Palette
 
+NUMBERS = FOLDER / "tradeoff.json"
 TITLE = "What utility an epsilon buys"
 COMMANDS = ("pcor tradeoff --json", "pcor tradeoff --detector tail --json")
 KEPT = ("detector", "line", "guarantee", "records", "epsilon", "utility", "low", "high", "validity")
@@ -43,52 +45,41 @@ def measure() -> str:
         program = Path(sys.executable).with_name("pcor")
         arguments = [str(program), *command.split()[1:]]
         printed = subprocess.run(arguments, check=True, capture_output=True)  # noqa: S603
-        points += kept(json.loads(printed.stdout)["points"], detector)
-    return as_text(points)
+        measured = json.loads(printed.stdout)["points"]
+        points += [kept(point) for point in measured if point["detector"] == detector]
+    rows = ",\n".join(f"  {json.dumps(point)}" for point in points)  # one to a line, for diffs
+    return f'{{\n "commands": {json.dumps(COMMANDS)},\n "points": [\n{rows}\n ]\n}}\n'
 
 
-def as_text(points: list[dict[str, Any]]) -> str:
-    """Write the points with the commands that made them, one to a line."""
-    rows = ",\n".join(f"  {json.dumps(point)}" for point in points)
-    commands = json.dumps(list(COMMANDS))
-    return f'{{\n "commands": {commands},\n "points": [\n{rows}\n ]\n}}\n'
+def kept(point: dict[str, Any]) -> dict[str, Any]:
+    """Keep of a point what is drawn, by four decimals."""
+    given = {name: point[name] for name in KEPT}
+    return {n: round(one, 4) if isinstance(one, float) else one for n, one in given.items()}
 
 
-def kept(points: list[dict[str, Any]], detector: str) -> list[dict[str, Any]]:
-    """Keep what is drawn: of one detector, by four decimals."""
-    return [
-        {
-            name: round(point[name], 4) if isinstance(point[name], float) else point[name]
-            for name in KEPT
-        }
-        for point in points
-        if point["detector"] == detector
-    ]
-
-
-def read(folder: Path) -> list[dict[str, Any]]:
+def read() -> list[dict[str, Any]]:
     """Return the points that were kept."""
-    text = (folder / "tradeoff.json").read_text(encoding="utf-8")
-    points: list[dict[str, Any]] = json.loads(text)["points"]
+    points: list[dict[str, Any]] = json.loads(NUMBERS.read_text(encoding="utf-8"))["points"]
     return points
 
 
-def tradeoff(palette: Palette, points: list[dict[str, Any]]) -> str:
+def drawing(palette: Palette) -> str:
     """Draw the picture; its metadata has the fingerprint of what it was drawn from."""
-    drawn = specification(palette, points)
-    picture: str = vl_convert.vegalite_to_svg(drawn)
+    points = read()
+    chart = specification(palette, points)
+    picture: str = vl_convert.vegalite_to_svg(chart)
     said = (
         f'role="img" aria-labelledby="title desc"><title id="title">{escape(TITLE)}</title>'
         f'<desc id="desc">{escape(describe(points))}</desc>'
-        f"<metadata>{fingerprint(drawn)}</metadata>"
+        f"<metadata>{fingerprint(chart)}</metadata>"
     )
     head, body = picture.split(">", 1)
     return f"{head} {said}{body}\n"
 
 
-def fingerprint(drawn: dict[str, Any]) -> str:
+def fingerprint(chart: dict[str, Any]) -> str:
     """Return the SHA-256 of a chart's specification: its bytes may differ between versions."""
-    return hashlib.sha256(json.dumps(drawn, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(chart, sort_keys=True).encode()).hexdigest()
 
 
 def describe(points: list[dict[str, Any]]) -> str:
