@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -12,10 +11,8 @@ import pytest
 
 import pcor
 from tools.pictures import FOLDER
-from tools.pictures import flow as flow_module
 from tools.pictures.__main__ import PICTURES, main
-from tools.pictures.flow import flow
-from tools.pictures.lattice import EPSILON, RECORD, lattice, nodes, small_table
+from tools.pictures.drawings import DRAWINGS, drawing, recoloured
 from tools.pictures.palette import DARK, LIGHT, PALETTES, Palette
 from tools.pictures.tradeoff import COMMANDS, KEPT, PANELS, fingerprint, kept, read, specification
 
@@ -37,19 +34,19 @@ MARKS = (
 
 of_both_modes = pytest.mark.parametrize("palette", PALETTES, ids=lambda palette: palette.mode)
 of_all_files = pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.stem)
-of_both_writers = pytest.mark.parametrize("draw", [flow, lattice])
+of_all_drawings = pytest.mark.parametrize("name", DRAWINGS)
 
 
 # -- the files ------------------------------------------------------------------------------------
 
 
 @of_both_modes
-@of_both_writers
-def test_what_is_committed_is_what_the_code_draws(
-    draw: Callable[[Palette], str], palette: Palette
+@of_all_drawings
+def test_a_drawing_is_the_same_in_both_modes_but_for_its_colours(
+    name: str, palette: Palette
 ) -> None:
-    committed = FOLDER / f"{draw.__name__}-{palette.mode}.svg"
-    assert committed.read_bytes() == draw(palette).encode(), REDRAW
+    committed = FOLDER / f"{name}-{palette.mode}.svg"
+    assert committed.read_bytes() == drawing(name, palette).encode(), REDRAW
 
 
 @of_both_modes
@@ -62,9 +59,7 @@ def test_the_committed_tradeoff_was_drawn_from_the_committed_numbers(palette: Pa
 
 @of_both_modes
 def test_drawing_twice_gives_the_same_bytes(palette: Palette) -> None:
-    nodes.cache_clear()
     first = [draw(palette) for draw in PICTURES.values()]
-    nodes.cache_clear()
     assert [draw(palette) for draw in PICTURES.values()] == first
 
 
@@ -98,12 +93,9 @@ def test_the_words_of_a_picture_stay_words(path: Path) -> None:
     assert len(words) >= 20
 
 
-@of_both_modes
-@of_both_writers
-def test_no_word_leaves_the_picture_even_in_a_wide_font(
-    draw: Callable[[Palette], str], palette: Palette
-) -> None:
-    root = ET.fromstring(draw(palette))  # noqa: S314
+@of_all_drawings
+def test_no_word_leaves_the_picture_even_in_a_wide_font(name: str) -> None:
+    root = ET.fromstring(drawing(name, LIGHT))  # noqa: S314
     width, height = float(root.get("width", 0)), float(root.get("height", 0))
     for element in root.iter(f"{SVG}text"):
         # DejaVu Sans, about the widest that a system has, takes 0.6 of its size for a letter.
@@ -178,82 +170,19 @@ def test_the_colours_are_those_of_the_page() -> None:
 # -- the numbers ----------------------------------------------------------------------------------
 
 
-def test_the_lattice_has_every_context_of_the_record_once() -> None:
-    table = small_table()
-    expected = list(table.record(RECORD).space.masks())
-    assert sorted(node.context.mask for node in nodes()) == sorted(expected)
-
-
-def test_the_lattice_says_what_the_library_says() -> None:
-    table, detector = small_table(), pcor.Grubbs(min_population=3)
-    found = pcor.matching_contexts(table, RECORD, detector)
-    populations = dict(zip(found.contexts, found.populations.tolist(), strict=True))
-    valid = {node.context: node.population for node in nodes() if node.valid}
-    assert valid == populations
-    chances = pcor.audit.exact_distribution(table, RECORD, EPSILON, detector=detector)
-    assert {node.context: node.chance for node in nodes() if node.valid} == chances
-    assert sum(node.chance for node in nodes()) == pytest.approx(1)
-
-
-def test_the_population_of_a_node_is_a_count_of_rows() -> None:
-    rows = pcor.demo.ten_people().to_pylist()
-    for node in nodes():
-        named = node.context.values
-        inside = [row for row in rows if all(row[name] in named[name] for name in named)]
-        assert node.population == len(inside)
-
-
-def test_the_coins_of_the_lattice_give_its_chances() -> None:
-    coins = [node.coin for node in nodes() if node.valid]
-    expected = _first_success(coins)
-    chances = [node.chance for node in nodes() if node.valid]
-    assert chances == pytest.approx(expected, rel=1e-9)
-
-
-def _first_success(coins: list[float]) -> list[float]:
-    """Return the chance of each to be the one taken of all that succeed, by brute force."""
-    chances = [0.0] * len(coins)
-    for flips in range(1 << len(coins)):
-        up = [place for place in range(len(coins)) if flips >> place & 1]
-        weight = 1.0
-        for place, coin in enumerate(coins):
-            weight *= coin if place in up else 1 - coin
-        for place in up:
-            chances[place] += weight / len(up)
-    return chances
-
-
-@of_both_modes
-def test_the_lattice_draws_its_numbers(palette: Palette) -> None:
-    root = ET.fromstring(lattice(palette))  # noqa: S314
-    words = [element.text for element in root.iter(f"{SVG}text")]
-    for node in nodes():
-        assert str(node.population) in words
-        assert not node.valid or f"{node.chance:.1%}" in words
-    # The key has one of either kind as well.
-    filled = [c for c in root.iter(f"{SVG}circle") if c.get("fill") == palette.accent]
-    assert len(filled) == sum(node.valid for node in nodes()) + 1
-    assert len(list(root.iter(f"{SVG}circle"))) == len(nodes()) + 2
-    assert "made-up table" in " ".join(word for word in words if word)
-
-
 @of_both_modes
 def test_the_flow_draws_every_row_once_and_the_record_filled(palette: Palette) -> None:
-    root = ET.fromstring(flow(palette))  # noqa: S314
+    root = ET.fromstring(drawing("flow", palette))  # noqa: S314
     circles = list(root.iter(f"{SVG}circle"))
     filled = [c for c in circles if c.get("fill") == palette.accent]
     assert len(circles) == pcor.demo.ten_people().num_rows + 1  # and the key
     assert len(filled) == 2
 
 
-def test_a_colour_that_no_palette_has_is_not_drawn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = tmp_path / "flow-light.svg"
-    other.write_text(flow(LIGHT).replace(LIGHT.accent, "#123456"))
-    monkeypatch.setattr(flow_module, "SOURCE", other)
+def test_a_colour_that_no_palette_has_is_not_drawn() -> None:
+    assert recoloured(f'fill="{DARK.accent}"', LIGHT) == f'fill="{LIGHT.accent}"'
     with pytest.raises(KeyError, match="#123456"):
-        flow(DARK)
+        recoloured('fill="#123456"', LIGHT)
 
 
 def test_the_kept_numbers_say_which_commands_made_them() -> None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 
 from tools.pictures import FOLDER, tradeoff
-from tools.pictures.flow import flow
-from tools.pictures.lattice import lattice
+from tools.pictures.drawings import DRAWINGS, drawing
 from tools.pictures.palette import PALETTES, Palette
 
 PICTURES: dict[str, Callable[[Palette], str]] = {
-    "flow": flow,
-    "lattice": lattice,
-    "tradeoff": tradeoff.drawing,
+    **{name: partial(drawing, name) for name in DRAWINGS},
+    "tradeoff": tradeoff.chart,
 }
 
 

@@ -6,7 +6,7 @@ means something and its ground; a test computes it for the pairs that the pictur
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 FONT = (
     "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, "
@@ -76,3 +76,5 @@ DARK = Palette(
     lines=("#7cc7bd", "#f08a4b", "#a3adb3", "#dcb43c", "#4fc38c", "#6cb4ee", "#b79af0", "#ee83bd"),
 )
 PALETTES = (LIGHT, DARK)
+# The names of single colours.
+COLOURS = tuple(one.name for one in fields(Palette) if one.name not in ("mode", "lines"))

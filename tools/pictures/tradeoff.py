@@ -63,23 +63,23 @@ def read() -> list[dict[str, Any]]:
     return points
 
 
-def drawing(palette: Palette) -> str:
+def chart(palette: Palette) -> str:
     """Draw the picture; its metadata has the fingerprint of what it was drawn from."""
     points = read()
-    chart = specification(palette, points)
-    picture: str = vl_convert.vegalite_to_svg(chart)
+    described = specification(palette, points)
+    picture: str = vl_convert.vegalite_to_svg(described)
     said = (
         f'role="img" aria-labelledby="title desc"><title id="title">{escape(TITLE)}</title>'
         f'<desc id="desc">{escape(describe(points))}</desc>'
-        f"<metadata>{fingerprint(chart)}</metadata>"
+        f"<metadata>{fingerprint(described)}</metadata>"
     )
     head, body = picture.split(">", 1)
     return f"{head} {said}{body}\n"
 
 
-def fingerprint(chart: dict[str, Any]) -> str:
+def fingerprint(described: dict[str, Any]) -> str:
     """Return the SHA-256 of a chart's specification: its bytes may differ between versions."""
-    return hashlib.sha256(json.dumps(chart, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
 
 
 def describe(points: list[dict[str, Any]]) -> str:
