@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from tools.reference import markdown
 
-_SECTIONS = ("Args", "Attributes", "Returns", "Yields", "Raises")
-_HEADING = re.compile(rf"^({'|'.join(_SECTIONS)}):$")
+_HEADING = re.compile(r"^(Args|Attributes|Raises):$")
 _ITEM = re.compile(r"^(\*{0,2}\w+)(?: \([^)]*\))?: ?(.*)$")
 
 
@@ -20,12 +19,10 @@ class Doc:
     Attributes:
         prose: the paragraphs, as Markdown.
         named: section -> name -> meaning.
-        told: section -> text, for sections without names.
     """
 
     prose: str = ""
     named: dict[str, dict[str, str]] = field(default_factory=dict)
-    told: dict[str, str] = field(default_factory=dict)
 
     @property
     def first(self) -> str:
@@ -68,10 +65,7 @@ def _keep(doc: Doc, section: str, text: str) -> None:
             names[found[1]] = found[2]
         elif names:
             names[list(names)[-1]] += f" {line.strip()}"
-    if names and section in ("Args", "Attributes", "Raises"):
-        doc.named[section] = {name: inline(meaning) for name, meaning in names.items()}
-    else:
-        doc.told[section] = inline(text)
+    doc.named[section] = {name: inline(meaning) for name, meaning in names.items()}
 
 
 def inline(text: str) -> str:
@@ -87,8 +81,6 @@ def _as_markdown(lines: list[str]) -> str:
             parts.append(markdown.block(part))
         elif part.startswith("    "):
             parts.append(markdown.block(inspect.cleandoc("\n" + part)))
-        elif re.match(r"[-*] |\d\. ", part):
-            parts.append(re.sub(r"``(.+?)``", r"`\1`", part))
         else:
             parts.append(inline(part.removesuffix("::") + (":" if part.endswith("::") else "")))
     return "\n\n".join(parts)

@@ -1,4 +1,4 @@
-"""The page of the Python library: every name in ``pcor.__all__``."""
+"""The Python library: every name in ``pcor.__all__``."""
 
 from __future__ import annotations
 
@@ -56,21 +56,28 @@ GROUPS: dict[str, tuple[str, ...]] = {
 MODULES = "Modules"
 OTHERS = "Other names"
 
-_INTRO = """
-Everything that `import pcor` offers. Names that do not stand here are not for use from outside and
-may change. Every refusal is one of the [errors](errors.md).
-"""
+
+def overview() -> str:
+    """Return the names, by what they are for."""
+    rows = []
+    for title, names in groups().items():
+        if title == MODULES:
+            links = [markdown.link(f"`{one}`", f"#pcor{one}") for one in names]
+        else:
+            links = [linked(one) for one in names]
+        rows.append([title, ", ".join(links)] if links else ["", ""])
+    return markdown.table(["group", "names"], [row for row in rows if row[0]])
 
 
-def page() -> str:
-    """Return the page."""
+def names() -> str:
+    """Return every name with what it takes, has and does."""
     parts = [
-        markdown.section(2, title, *(_name(name, getattr(pcor, name)) for name in names))
-        for title, names in groups().items()
-        if names and title != MODULES
+        markdown.section(2, title, *(_name(name, getattr(pcor, name)) for name in named))
+        for title, named in groups().items()
+        if named and title != MODULES
     ]
-    modules = [_module(name, getattr(pcor, name)) for name in groups()[MODULES]]
-    return markdown.page("Python", _INTRO, _overview(), *parts, *modules)
+    parts += [_module(name, getattr(pcor, name)) for name in groups()[MODULES]]
+    return "\n\n".join(parts)
 
 
 def groups() -> dict[str, tuple[str, ...]]:
@@ -98,17 +105,6 @@ def heading(name: str) -> str:
 def linked(name: str) -> str:
     """Return a link to the place of a name."""
     return markdown.link(f"`{name}`", f"#{markdown.anchor(heading(name))}")
-
-
-def _overview() -> str:
-    rows = []
-    for title, names in groups().items():
-        if title == MODULES:
-            links = [markdown.link(f"`{one}`", f"#pcor{one}") for one in names]
-        else:
-            links = [linked(one) for one in names]
-        rows.append([title, ", ".join(links)] if links else ["", ""])
-    return markdown.table(["group", "names"], [row for row in rows if row[0]])
 
 
 def _module(name: str, module: types.ModuleType) -> str:
@@ -152,7 +148,7 @@ def _name(name: str, thing: Any) -> str:
 def _function(level: int, name: str, thing: Any) -> str:
     doc = docstrings.read(thing)
     signature = markdown.block(signatures.written(name, thing))
-    return markdown.section(level, name, signature, doc.prose, _arguments(doc, thing), _ends(doc))
+    return markdown.section(level, name, signature, doc.prose, _arguments(doc, thing), _raises(doc))
 
 
 def _arguments(doc: docstrings.Doc, thing: Any) -> str:
@@ -170,12 +166,10 @@ def _arguments(doc: docstrings.Doc, thing: Any) -> str:
     return markdown.table(["argument", "type", "default", "meaning"], rows) if told else ""
 
 
-def _ends(doc: docstrings.Doc) -> str:
-    """Return what comes back, and what is refused."""
-    said = [f"{title}: {text}" for title, text in doc.told.items()]
+def _raises(doc: docstrings.Doc) -> str:
+    """Return what is refused."""
     raised = doc.named.get("Raises", {})
-    said += [f"Raises `{name}`: {meaning}" for name, meaning in raised.items()]
-    return "\n\n".join(said)
+    return "\n\n".join(f"Raises `{name}`: {meaning}" for name, meaning in raised.items())
 
 
 def _class(name: str, thing: type) -> str:
@@ -192,7 +186,7 @@ def _class(name: str, thing: type) -> str:
         kind,
         _arguments(doc, thing) if signature else "",
         _attributes(thing, doc),
-        _ends(doc),
+        _raises(doc),
         *_calls(name.split(".")[-1], thing),
     )
 
@@ -202,7 +196,7 @@ def _calls(name: str, thing: type) -> list[str]:
     rows, parts = [], []
     for key, one in _methods(thing):
         doc = docstrings.read(one)
-        if doc.named or doc.told or "\n\n" in doc.prose:
+        if doc.named or "\n\n" in doc.prose:
             parts.append(_function(4, f"{name}.{key}", one))
         else:
             signature = signatures.written(key, one, widest=1000)
