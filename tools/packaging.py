@@ -119,9 +119,9 @@ def build_and_check(tree: Path, out: Path, scratch: Path) -> tuple[Path, Path]:
 
 
 class Clean:
-    """An environment with nothing but the wheel and what it requires, and a folder to work in."""
+    """An environment with nothing but a wheel and what it requires, and a folder to work in."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, wheel: Path) -> None:
         self.work = folder / "work"
         self.work.mkdir()
         venv.create(folder / "env", with_pip=True)
@@ -129,6 +129,9 @@ class Clean:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PCOR", "COV"))}
         self.env = kept | {"PATH": f"{self.bin}:{kept['PATH']}", "TERM": "dumb"}
         self.env.pop("VIRTUAL_ENV", None)
+        pip = ("-m", "pip", "--disable-pip-version-check")
+        self.python(*pip, "install", "--quiet", wheel)
+        self.python(*pip, "check")
 
     def sizes(self) -> dict[str, int]:
         """Return the bytes that each package takes: name -> bytes."""
@@ -146,15 +149,6 @@ class Clean:
     def pcor(self, *words: str, **variables: str) -> str:
         """Run its command line."""
         return run(self.bin / "pcor", *words, cwd=self.work, env=self.env | variables)
-
-
-def install(wheel: Path, folder: Path) -> Clean:
-    """Install a wheel with pip into an empty environment; check that what it needs fits."""
-    clean = Clean(folder)
-    pip = ("-m", "pip", "--disable-pip-version-check")
-    clean.python(*pip, "install", "--quiet", wheel)
-    clean.python(*pip, "check")
-    return clean
 
 
 def release_everywhere(clean: Clean) -> None:
@@ -196,7 +190,7 @@ def package(out: Path) -> str:
     with tempfile.TemporaryDirectory(prefix="pcor-package-") as name:
         scratch = Path(name)
         wheel, sdist = build_and_check(ROOT, out, scratch)
-        clean = install(wheel, scratch)
+        clean = Clean(scratch, wheel)
         # Before anything is run: later, Numba keeps its compiled kernels there.
         sizes = clean.sizes()
         release_everywhere(clean)

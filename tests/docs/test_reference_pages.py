@@ -12,6 +12,7 @@ import platform
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ PASSAGES = {
     "ledger.md": ["ledger.columns", "ledger.kinds", "ledger.export", "ledger.declared_tables"],
     "python.md": ["python.overview", "python.names"],
     "schema-file.md": [
-        f"schema_file.{name}" for name in ("example", "dataset", "metric", "attribute", "refusals")
+        f"schema_file.{name}" for name in ("example", "dataset", "metric", "attribute")
     ],
 }
 HEADING = re.compile(r"^#{1,4} (.+)$", re.MULTILINE)
@@ -115,14 +116,15 @@ def test_every_public_name_of_the_library_has_its_place() -> None:
     missing = [
         name
         for name in pcor.__all__
-        if f"\n### {python.heading(name)}\n" not in text and f"\n## pcor.{name}\n" not in text
+        if not re.search(rf"^##+ {re.escape(python.heading(name))}$", text, re.MULTILINE)
     ]
     assert missing == []
     assert [name for name in modules if name not in pcor.__all__] == []
 
 
 def test_no_group_names_what_is_not_public() -> None:
-    named = [name for names in python.GROUPS.values() for name in names]
+    named = [name for names in python.groups().values() for name in names]
+    assert sorted(named) == sorted({*named})
     assert [name for name in named if name not in pcor.__all__] == []
 
 
@@ -153,6 +155,17 @@ def test_every_key_of_a_schema_file_is_told() -> None:
     told = {key for table in ("dataset", "metric", "a") for key in schema_file.keys(table)}
     assert told == {*pcor.public.schema._DATASET, "column", "missing", *pcor.public.schema._KEYS}
     assert [key for key in told if f"| `{key}` |" not in text] == []
+
+
+def test_what_a_schema_file_is_refused_for_is_told_in_the_words_of_the_code() -> None:
+    part = pages.text("schema-file.md").partition("| written | said |\n| --- | --- |\n")[2]
+    rows = [line.strip("| ").split(" | ") for line in part.splitlines()]
+    assert len(rows) == 14
+    for written, said in rows:
+        lines = written.strip("`").replace("; ", "\n")
+        # Most rows leave out what all of them begin with.
+        text = lines if lines.startswith("[metric]") else f'[metric]\ncolumn = "pay"\n{lines}'
+        assert said == markdown.cell(schema_file.refusal(tomllib.loads(text)))
 
 
 def test_every_member_of_a_certificate_is_told_and_none_besides() -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 import vl_convert
 
+from pcor.audit.tradeoff_chart import SHAPES
 from tools.pictures import FOLDER
 from tools.pictures.palette import FONT, Palette
 
@@ -31,11 +32,6 @@ PANELS = {
     "lof": "Outliers by lof (the default), OCDP",
     "tail": "Outliers by tail, OCDP and dp",
 }
-_STAR = "M0,-1L.22,-.31L.95,-.31L.36,.12L.59,.81L0,.38L-.59,.81L-.36,.12L-.95,-.31L-.22,-.31Z"
-_SHAPES = (
-    *("circle", "square", "cross", "diamond", "triangle-up"),
-    *("triangle-down", "triangle-right", "triangle-left", _STAR),
-)
 
 
 def measure() -> str:
@@ -154,7 +150,7 @@ def _panel(
         "scale": {"domain": names, "range": colours[: len(names)]},
         "legend": legend,
     }
-    shape = colour | {"scale": {"domain": names, "range": list(_SHAPES[: len(names)])}}
+    shape = colour | {"scale": {"domain": names, "range": list(SHAPES[: len(names)])}}
     return {
         "title": {"text": heading, "fontSize": 15},
         "width": 322,

@@ -79,20 +79,11 @@ def _help(one: Any) -> list[str]:
     """Return the paragraphs; those that are a command line become blocks."""
     parts = []
     for paragraph in _paragraphs(one):
-        before, _, example = paragraph.partition("Example: ")
-        if example and not before:
-            parts.append(markdown.block(_joined(example)))
-        elif paragraph.startswith("pcor "):
-            parts.append(markdown.block(_joined(paragraph)))
-        else:
-            parts.append(" ".join(paragraph.split()))
+        words = " ".join(paragraph.removeprefix("Example: ").split())
+        # Commands stand on a line each.
+        shown = markdown.block(re.sub(r" (?=pcor [a-z]+ )", "\n", words))
+        parts.append(shown if words.startswith("pcor ") else words)
     return parts
-
-
-def _joined(text: str) -> str:
-    """Return commands, one on each line."""
-    lines = " ".join(text.split())
-    return re.sub(r" (?=pcor [a-z]+ )", "\n", lines)
 
 
 def _arguments(one: Any) -> str:
@@ -107,7 +98,10 @@ def _arguments(one: Any) -> str:
 def _options(one: Any) -> str:
     rows = [
         [
-            ", ".join(markdown.code(f"{o} {_value(p, _hints(one))}".strip()) for o in _names(p)),
+            ", ".join(
+                markdown.code(f"{name} {_value(p, _hints(one))}")
+                for name in (*p.opts, *p.secondary_opts)
+            ),
             _default(p),
             _said(p),
         ]
@@ -115,10 +109,6 @@ def _options(one: Any) -> str:
         if p.param_type_name == "option" and not p.hidden and p.name not in _SHELL
     ]
     return markdown.table(["option", "default", "meaning"], rows)
-
-
-def _names(one: Any) -> list[str]:
-    return [*one.opts, *one.secondary_opts]
 
 
 def _value(one: Any, hints: Mapping[str, Any]) -> str:
@@ -148,7 +138,7 @@ def _default(one: Any) -> str:
     given = one.default
     if given is None or given is False or callable(given) or given in ((), []):
         return ""
-    return markdown.code(given if isinstance(given, str | int | float) else str(given))
+    return markdown.code(given)
 
 
 def _said(one: Any) -> str:

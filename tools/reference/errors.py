@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import ast
-import importlib
-import inspect
-import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 from pcor import client, errors, service
 from pcor.service.core import problems
@@ -59,20 +55,14 @@ def _page_of(kind: str) -> str:
 def service_problems() -> list[tuple[int, str, str]]:
     """Return what the service's own code refuses: status, kind and the sentence."""
     found = set()
-    for module in _modules():
-        for node in ast.walk(ast.parse(inspect.getsource(module))):
+    for path in Path(service.__path__[0]).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Problem":
                 given = [_text(one) for one in node.args[:3]]
                 if len(given) == 3 and given[0].isdigit() and given[1] and given[2]:
                     found.add((int(given[0]), given[1], given[2]))
     found |= {(status, kind, said) for status, (kind, said) in problems._BY_STATUS.items()}
     return sorted(found)
-
-
-def _modules() -> Iterator[ModuleType]:
-    for one in pkgutil.walk_packages(service.__path__, f"{service.__name__}."):
-        if ".migrations" not in one.name:
-            yield importlib.import_module(one.name)
 
 
 def _text(node: ast.expr) -> str:

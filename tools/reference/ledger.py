@@ -60,8 +60,7 @@ def export() -> str:
 
 def declared_tables() -> str:
     """Return the tables of the database, with their columns."""
-    books = [tables.entries, tables.head, tables.accounts, tables.requests]
-    return "\n\n".join(map(_table, [*books, tables.refusals, tables.running]))
+    return "\n\n".join(map(_table, tables.metadata.tables.values()))
 
 
 def _table(one: Any) -> str:

@@ -12,46 +12,17 @@ import pcor
 from tools.reference import docstrings, markdown, signatures
 
 # In the order in which somebody meets them. A name that is in no group still gets its place.
-GROUPS: dict[str, tuple[str, ...]] = {
-    "Describe a table": ("Schema", "Attribute", "Metric", "Table", "Context"),
-    "Make a release": (
-        "plan",
-        "release",
-        "Settings",
-        "Plan",
-        "Release",
-        "Promise",
-        "OCDP",
-        "PureDP",
-        "plan_many",
-        "release_many",
-    ),
-    "Pay": ("Budget", "Ledger", "Client"),
-    "Detectors": (
-        "LOF",
-        "Grubbs",
-        "Histogram",
-        "Tail",
-        "Neighbourhood",
-        "RareBin",
-        "Estimator",
-        "Detector",
-        "CountDetector",
-        "get_detector",
-        "register_detector",
-    ),
-    "Searches": (
-        "Direct",
-        "WidestFirst",
-        "Uniform",
-        "RandomWalk",
-        "DepthFirst",
-        "BreadthFirst",
-        "Search",
-    ),
-    "Utilities": ("PopulationSize", "Overlap", "Utility", "Population"),
-    "For the owner only": ("matching_contexts", "MatchingContexts", "is_outlier", "outliers"),
-    "Refusals": ("PcorError",),
+GROUPS = {
+    "Describe a table": "Schema Attribute Metric Table Context",
+    "Make a release": "plan release Settings Plan Release Promise OCDP PureDP plan_many "
+    "release_many",
+    "Pay": "Budget Ledger Client",
+    "Detectors": "LOF Grubbs Histogram Tail Neighbourhood RareBin Estimator Detector CountDetector "
+    "get_detector register_detector",
+    "Searches": "Direct WidestFirst Uniform RandomWalk DepthFirst BreadthFirst Search",
+    "Utilities": "PopulationSize Overlap Utility Population",
+    "For the owner only": "matching_contexts MatchingContexts is_outlier outliers",
+    "Refusals": "PcorError",
 }
 MODULES = "Modules"
 OTHERS = "Other names"
@@ -59,14 +30,8 @@ OTHERS = "Other names"
 
 def overview() -> str:
     """Return the names, by what they are for."""
-    rows = []
-    for title, names in groups().items():
-        if title == MODULES:
-            links = [markdown.link(f"`{one}`", f"#pcor{one}") for one in names]
-        else:
-            links = [linked(one) for one in names]
-        rows.append([title, ", ".join(links)] if links else ["", ""])
-    return markdown.table(["group", "names"], [row for row in rows if row[0]])
+    rows = [[title, ", ".join(map(linked, named))] for title, named in groups().items()]
+    return markdown.table(["group", "names"], rows)
 
 
 def names() -> str:
@@ -74,28 +39,30 @@ def names() -> str:
     parts = [
         markdown.section(2, title, *(_name(name, getattr(pcor, name)) for name in named))
         for title, named in groups().items()
-        if named and title != MODULES
+        if title != MODULES
     ]
     parts += [_module(name, getattr(pcor, name)) for name in groups()[MODULES]]
     return "\n\n".join(parts)
 
 
-def groups() -> dict[str, tuple[str, ...]]:
+def groups() -> dict[str, list[str]]:
     """Return the groups with every public name in exactly one of them."""
-    modules = tuple(
-        name for name in pcor.__all__ if isinstance(getattr(pcor, name), types.ModuleType)
-    )
-    grouped = {name for names in GROUPS.values() for name in names} | set(modules)
-    others = tuple(name for name in pcor.__all__ if name not in grouped)
-    return {**GROUPS, OTHERS: others, MODULES: modules}
+    found = {title: named.split() for title, named in GROUPS.items()}
+    grouped = {name for named in found.values() for name in named}
+    others = [name for name in pcor.__all__ if name not in grouped]
+    modules = [one for one in others if isinstance(getattr(pcor, one), types.ModuleType)]
+    others = [name for name in others if name not in modules]
+    return found | ({OTHERS: others} if others else {}) | {MODULES: modules}
 
 
 def heading(name: str) -> str:
     """Return the heading of a name; an anchor does not tell ``Plan`` from ``plan``.
 
-    >>> heading("plan"), heading("Plan"), heading("Schema")
-    ('plan', 'Plan (class)', 'Schema')
+    >>> heading("plan"), heading("Plan"), heading("audit")
+    ('plan', 'Plan (class)', 'pcor.audit')
     """
+    if isinstance(getattr(pcor, name, None), types.ModuleType):
+        return f"pcor.{name}"
     place, _, last = name.rpartition(".")
     known = dir(getattr(pcor, place)) if place else pcor.__all__
     same = [one for one in known if one.lower() == last.lower()]
@@ -109,8 +76,7 @@ def linked(name: str) -> str:
 
 def _module(name: str, module: types.ModuleType) -> str:
     """Return the part of a module: what it is, and its public names."""
-    about = docstrings.read(module).prose
-    title = f"pcor.{name}"
+    about, title = docstrings.read(module).prose, heading(name)
     if name == "errors":
         about = "\n\n".join([about.split("\n\n```")[0], "All of them: [errors](errors.md)."])
         return markdown.section(2, title, about)

@@ -1,4 +1,4 @@
-"""The schema file: its tables and keys, and what is refused.
+"""The schema file: its tables and their keys.
 
 The keys are asked of the code that reads the file: a table with an unknown key is refused with the
 list of those it allows.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import tomllib
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,25 +17,6 @@ from pcor.public import schema
 from tools.reference import docstrings, markdown, signatures
 
 _MINIMAL: dict[str, Any] = {"metric": {"column": "m"}, "attributes": {"a": {"values": ["x", "y"]}}}
-
-# Each is refused; the page shows with which words.
-_WRONG = (
-    '[metric]\ncolumn = "pay"',
-    '[metric]\ncolumn = "pay"\nmissing = "skip"\n[attributes.job]\nvalues = ["a"]',
-    '[metric]\ncolumn = "pay"\n[attributes.job]\nvalues = []',
-    '[metric]\ncolumn = "pay"\n[attributes.job]\nvalues = ["a", "a"]',
-    '[metric]\ncolumn = "pay"\n[attributes.job]\nvalues = ["a", 1]',
-    '[metric]\ncolumn = "pay"\n[attributes.job]\nvalue = ["a"]',
-    '[metric]\ncolumn = "pay"\n[attributes.job]\nvalues = ["a"]\nother = "b"',
-    '[metric]\ncolumn = "pay"\n[attributes.age]\nedges = [18, 65, 25]',
-    '[metric]\ncolumn = "pay"\n[attributes.age]\nedges = [18, 65]\nother = "rest"',
-    '[metric]\ncolumn = "pay"\n[attributes.job]\nvalues = ["a", "b"]\nshares = [1]',
-    '[metric]\ncolumn = "pay"\n[attributes.pay]\nedges = [0, 1]',
-    '[metric]\ncolumn = "pay"\n[dataset]\nid = "key"\npositions = "public"\n'
-    '[attributes.job]\nvalues = ["a"]',
-    '[metric]\ncolumn = "pay"\n[attributes.job]\nvalues = ["a"]\n[dataset]\nid_type = "integer"',
-    '[metric]\ncolumn = "pay"\n[attributes.a]\nvalues = [1]\n[dataset]\nid = "x"\nid_pattern = "["',
-)
 
 
 def example() -> str:
@@ -58,14 +38,6 @@ def metric() -> str:
 def attribute() -> str:
     """Return the keys of the table about an attribute."""
     return _table("a", Attribute, docstrings.read(Attribute).named["Attributes"])
-
-
-def refusals() -> str:
-    """Return what is refused, and with which words."""
-    rows = [
-        [markdown.code("; ".join(_told(text))), refusal(tomllib.loads(text))] for text in _WRONG
-    ]
-    return markdown.table(["written", "said"], rows)
 
 
 def keys(table: str) -> list[str]:
@@ -129,9 +101,3 @@ def _default(one: inspect.Parameter) -> str:
     if given is one.empty:
         return "required"
     return "" if given in (None, ()) else markdown.code(f'"{given}"')
-
-
-def _told(text: str) -> list[str]:
-    """Return the lines that matter: the metric's own are the same in most."""
-    lines = text.splitlines()
-    return lines[2:] or lines

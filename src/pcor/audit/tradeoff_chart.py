@@ -29,7 +29,7 @@ _COLOURS = (
     *("#000000", "#D55E00", "#8C8C8C", "#B8860B", "#009E73"),
     *("#0072B2", "#56B4E9", "#6A3D9A", "#C2378B", "#7A4B00"),
 )
-_SHAPES = (
+SHAPES = (
     *("circle", "square", "cross", "diamond", "triangle-up"),
     *("triangle-down", "triangle-right", "triangle-left", _STAR, "wedge"),
 )
@@ -101,7 +101,7 @@ def _curves(base: alt.Chart, field: str, lines: list[str]) -> tuple[alt.Chart, a
     """Return lines and points; shapes are for the points alone."""
     base = base.encode(y=alt.Y(f"{field}:Q", title=None, scale=alt.Scale(domain=[0, 1])))
     marks = base.mark_point(filled=True, size=60, opacity=1).encode(
-        shape=_of_line(alt.Shape, _SHAPES, lines),
+        shape=_of_line(alt.Shape, SHAPES, lines),
         tooltip=["line:N", "epsilon:Q", _number("utility"), _number("validity")],
     )
     return base.mark_line(strokeWidth=2, opacity=0.6), marks
