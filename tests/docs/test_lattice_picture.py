@@ -101,9 +101,9 @@ def circles(picture: ET.Element) -> dict[Words, ET.Element]:
     found = {}
     for circle in picture.iter(f"{SVG}circle"):
         edge = number(circle, "cy") + number(circle, "r")
-        words = [w for w in below.get(number(circle, "cx"), []) if 0 < number(w, "y") - edge < 34]
-        if words:
-            found[tuple(word.text or "" for word in words)] = circle
+        near = [w for w in below.get(number(circle, "cx"), []) if 0 < number(w, "y") - edge < 34]
+        if near:
+            found[tuple(word.text or "" for word in near)] = circle
     return found
 
 
