@@ -24,7 +24,7 @@ from pcor.mechanism.selection import SystemRandomSource
 
 # Per check; a handful of checks a run. What must be rejected is missed with a chance below 1e-20.
 FALSE_ALARM = 1e-9
-DRAWS = 20_000
+DRAWS = 10_000
 
 etas = st.fractions(Fraction(1, 1000), Fraction(2)).filter(lambda eta: eta > 0)
 
