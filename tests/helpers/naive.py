@@ -146,8 +146,8 @@ def sklearn_lof(*, k: int, threshold: float) -> Rule:
         fitted = LocalOutlierFactor(n_neighbors=k, algorithm="kd_tree").fit(column)
         factors = -fitted.negative_outlier_factor_
         decided = np.abs(factors / threshold - 1) >= ROUNDING
-        answers: list[Answer] = np.where(decided, factors > threshold, None).tolist()
-        return answers
+        answers = zip(decided.tolist(), (factors > threshold).tolist(), strict=True)
+        return [above if sure else None for sure, above in answers]
 
     return rule
 
