@@ -139,9 +139,7 @@ def announce(monkeypatch: pytest.MonkeyPatch, **points: list[str]) -> None:
         for name, values in points.items()
         for value in values
     ]
-    monkeypatch.setattr(
-        registry, "entry_points", lambda **wanted: EntryPoints(found).select(**wanted)
-    )
+    monkeypatch.setattr(registry, "_announced", lambda: EntryPoints(found))
 
 
 def test_a_detector_that_cannot_be_loaded_is_named_with_what_is_wrong(
