@@ -46,6 +46,9 @@ test: $(VENV)/ready lint types
 	@echo "== tests, $(JOBS) at a time (a quarter of an hour on two cores; those that need a missing part say so)"
 	@$(BIN)/python -m pytest --numprocesses $(JOBS) $(TESTS)
 
+# Tests start hundreds of interpreters: each would compile the whole package anew.
+test steady: export PYTHONDONTWRITEBYTECODE =
+
 # Eight busy loops for each core; they end with the tests, however those end.
 steady: $(VENV)/ready
 	@echo "== steady: what waits for something, $(ROUNDS) times beside eight busy loops for each core"
