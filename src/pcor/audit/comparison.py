@@ -31,6 +31,7 @@ from pcor.audit.divergence import (
 )
 from pcor.audit.exact import PATH_LIMIT, planned_log_chances
 from pcor.audit.neighbours import Neighbour
+from pcor.audit.owner_only import OwnerOnly
 from pcor.errors import NoValidContext, ParameterError, StartError, TooLarge
 from pcor.mechanism.selection import SystemRandomSource
 from pcor.public.context import pack
@@ -56,7 +57,7 @@ class AnswerComparison(Protocol):
         ...
 
 
-class AuditCase:
+class AuditCase(OwnerOnly):
     """One record, one plan, one table: what every comparison starts from. Private.
 
     Args:
@@ -75,9 +76,6 @@ class AuditCase:
         check_size(self.space.size, limit)
         check_start(plan.search, self.record)
         self.validity = Validity(table, self.record, plan.detector)
-
-    def __repr__(self) -> str:
-        return "<AuditCase: PRIVATE, for the owner only>"
 
     @cached_property
     def valid(self) -> NDArray[np.bool_]:

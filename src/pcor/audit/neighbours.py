@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from pcor.audit import lof_windows
 from pcor.audit.changed import Row, cell_codes, changed_cells, verdicts
 from pcor.audit.cubes import Cubes, Indices
+from pcor.audit.owner_only import OwnerOnly
 from pcor.errors import ParameterError, TooLarge, counted, others_code
 from pcor.rows.cell_table import CellTable
 from pcor.rows.encoding import LARGEST_METRIC
@@ -36,7 +37,7 @@ SLOW_VERDICT_LIMIT = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Neighbour:
+class Neighbour(OwnerOnly):
     """A one-row change that changes COE. Private, and so its repr says nothing.
 
     Attributes:
@@ -54,9 +55,6 @@ class Neighbour:
     rows: int
     lost_cubes: Cubes
     gained_cubes: Cubes
-
-    def __repr__(self) -> str:
-        return "<Neighbour: PRIVATE, for the owner only>"
 
     @property
     def row(self) -> Row:

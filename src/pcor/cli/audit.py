@@ -24,7 +24,16 @@ from pcor.audit.match import KINDS, REPEATS, group_delta, group_epsilon
 from pcor.audit.report import chance
 from pcor.cli import options
 from pcor.cli.compilation import tell_of_compiling
-from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell, waiting
+from pcor.cli.output import (
+    OWNER_ONLY,
+    check_plots,
+    guarded,
+    progress_bar,
+    say,
+    say_json,
+    tell,
+    waiting,
+)
 from pcor.cli.setting_flags import NO_SETTINGS, GivenSettings, with_settings
 from pcor.errors import ParameterError, check_whole, plain
 from pcor.public.guarantee import Promise
@@ -97,7 +106,7 @@ def audit(
     """
     if out is not None:
         check_target(out, ENDINGS)
-        _check_charts(out)
+        check_plots(f"--out {str(out)!r}", ", or leave --out out; --json works without them")
     keys = _keys(record, records)
     metrics = _metrics(insert)
     check_whole("--repeats", repeats)
@@ -119,9 +128,10 @@ def audit(
             )
         matches.append(_matches(table, key, plan.detector, repeats, seed, limit) if match else [])
     if out is not None:
-        from pcor.audit.chart import exposure_chart, save_exposure_chart
+        from pcor.audit.charts import exposure_chart
+        from pcor.support.pictures import save_picture
 
-        save_exposure_chart(exposure_chart(found), out)
+        save_picture(exposure_chart(found), out)
         tell(f"{OWNER_ONLY} Written to {out}")
     if as_json:
         say_json(_content(found, matches, match=match))
@@ -165,17 +175,6 @@ def _metrics(text: str | None) -> list[float] | None:
     except ValueError:
         raise ParameterError(
             "--insert takes numbers with commas between them, such as 100,250.5, or none"
-        ) from None
-
-
-def _check_charts(out: Path) -> None:
-    """Refuse before the work a chart that nothing here can draw."""
-    try:
-        import pcor.audit.chart  # noqa: F401 (takes a while, and is an extra)
-    except ImportError:
-        raise ParameterError(
-            f"--out {str(out)!r} needs altair and vl-convert, which are not installed: "
-            "pip install 'pcor[plots]', or leave --out out; --json works without them"
         ) from None
 
 

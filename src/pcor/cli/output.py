@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from pcor.cli import interrupts
-from pcor.errors import PcorError, sendable
+from pcor.errors import ParameterError, PcorError, sendable
 from pcor.public.guarantee import OWNER_ONLY as OWNER_ONLY
 from pcor.public.guarantee import Promise
 
@@ -93,6 +93,22 @@ def _fail(sentence: str, kind: str, code: int, *, as_json: bool) -> None:
     raise typer.Exit(code) from None
 
 
+def check_plots(what: str, otherwise: str = "") -> None:
+    """Refuse before the work a chart that nothing here can draw.
+
+    Args:
+        what: needs the chart.
+        otherwise: what else there is to do.
+    """
+    try:
+        import pcor.support.pictures  # noqa: F401 (takes a while, and is an extra)
+    except ImportError:
+        raise ParameterError(
+            f"{what} needs altair and vl-convert, which are not installed: "
+            f"pip install 'pcor[plots]'{otherwise}"
+        ) from None
+
+
 @contextmanager
 def waiting(what: str, *, quiet: bool = False) -> Iterator[None]:
     """Turn a spinner on stderr for a person who has to wait; print nothing meanwhile.
@@ -116,25 +132,25 @@ def waiting(what: str, *, quiet: bool = False) -> Iterator[None]:
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar on stderr where a person is looking. For owner-only work."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+def progress_bar(what: str, *, count: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar on stderr where a person is looking. For owner-only work.
 
+    Args:
+        what: is done.
+        count: whether it shows how many parts are done, and not the time that is left.
+    """
+    from rich import progress
+    from rich.console import Console
+
+    told = (progress.MofNCompleteColumn(),)
+    timed = (progress.TaskProgressColumn(), progress.TimeRemainingColumn())
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        *(told if count else timed),
     )
     console = Console(stderr=True)
-    with Progress(
+    with progress.Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as bar:
         task = bar.add_task(what)

@@ -24,7 +24,7 @@ from pcor.audit.tradeoff import (
 )
 from pcor.audit.tradeoff import tradeoff as points_of
 from pcor.cli import options
-from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell
+from pcor.cli.output import OWNER_ONLY, check_plots, guarded, progress_bar, say, say_json, tell
 from pcor.cli.setting_flags import DetectorName
 from pcor.demo import salary_table
 from pcor.detectors import get_detector
@@ -85,7 +85,8 @@ def tradeoff(
     """
     if out is not None:
         check_target(out, ENDINGS)
-        _check_charts(out)
+        if out.suffix.lower() != ".json":
+            check_plots(f"--out {str(out)!r}", ". --json, and --out with .json, work without them")
     table = _table(file, schema, limit)
     usual = QUICK_EPSILONS if quick else EPSILONS
     costs = sorted({exact(cost) for cost in (epsilons.split(",") if epsilons else usual)})
@@ -161,26 +162,14 @@ def _points(
         )
 
 
-def _check_charts(out: Path) -> None:
-    """Refuse before the work a chart that nothing here can draw."""
-    if out.suffix.lower() == ".json":
-        return
-    try:
-        import pcor.audit.tradeoff_chart  # noqa: F401 (takes a while, and is an extra)
-    except ImportError:
-        raise ParameterError(
-            f"--out {str(out)!r} needs altair and vl-convert, which are not installed: "
-            "pip install 'pcor[plots]'. --json, and --out with .json, work without them"
-        ) from None
-
-
 def _write(out: Path, points: Sequence[Point], content: dict[str, Any], note: str) -> None:
     if out.suffix.lower() == ".json":
         write_text(out, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
         return
-    from pcor.audit.tradeoff_chart import save_chart, tradeoff_chart
+    from pcor.audit.charts import tradeoff_chart
+    from pcor.support.pictures import save_picture
 
-    save_chart(tradeoff_chart(points, note), out)
+    save_picture(tradeoff_chart(points, note), out)
 
 
 def _text(points: Sequence[Point]) -> str:

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pcor.paper.experiment import ResultRow
 from pcor.paper.published import PublishedResult
-
-ResultRow = dict[str, Any]
 
 GROUPS = {
     "many": "records with many valid contexts",
@@ -192,16 +191,15 @@ def _ratio(table: str, rows: Sequence[ResultRow]) -> Grid:
 def _locality(table: str, rows: Sequence[ResultRow]) -> Grid:
     names = ("start_only", "two", "three", "full_sets")
     columns = ("rule", "records", "the start only", "two", "three", "all 50", "mean")
-    cells = []
-    for row in rows:
-        cells.append(
-            (
-                row["rule"],
-                str(row["records"]),
-                *(_beside_paper(row, name) for name in names),
-                f"{row['mean_samples']:.1f}",
-            )
+    cells = [
+        (
+            row["rule"],
+            str(row["records"]),
+            *(_beside_paper(row, name) for name in names),
+            f"{row['mean_samples']:.1f}",
         )
+        for row in rows
+    ]
     return Grid(table, columns, tuple(cells))
 
 
