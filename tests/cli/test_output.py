@@ -18,7 +18,7 @@ def test_kernels_that_are_not_in_numbas_cache_are_noticed(tmp_path: Path) -> Non
     code = (
         "import numpy as np\n"
         "from pcor._kernels.coverage import cell_totals\n"
-        "from pcor.cli.compilation import are_compiled\n"
+        "from pcor.cli.output import are_compiled\n"
         "print(are_compiled())\n"
         "one = np.zeros((1, 1), dtype=np.uint64)\n"
         "cell_totals(one, one, np.zeros((1, 1)), np.zeros((1, 1)))\n"

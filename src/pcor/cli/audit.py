@@ -23,15 +23,16 @@ from pcor.audit.exposure import audited_settings, planned_exposure
 from pcor.audit.match import KINDS, REPEATS, group_delta, group_epsilon
 from pcor.audit.report import chance
 from pcor.cli import options
-from pcor.cli.compilation import tell_of_compiling
 from pcor.cli.output import (
     OWNER_ONLY,
+    aligned,
     check_plots,
     guarded,
     progress_bar,
     say,
     say_json,
     tell,
+    tell_of_compiling,
     waiting,
 )
 from pcor.cli.setting_flags import NO_SETTINGS, GivenSettings, with_settings
@@ -270,20 +271,11 @@ def _table(title: str, people: Sequence[Exposed] | Sequence[JointlyExposed]) -> 
     ]
     rest = len(people) - len(rows)
     more = [f"  ... and {rest:,} more kinds of people; --json has all of them"] if rest else []
-    return ["", title, *_aligned([head, *rows], len(names)), *more]
+    return ["", title, *_indented([head, *rows], len(names)), *more]
 
 
-def _aligned(rows: Sequence[Sequence[str]], texts: int) -> list[str]:
-    """Lay out columns: the first ones to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  "
-        + "  ".join(
-            cell.ljust(width) if place < texts else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
+def _indented(rows: Sequence[Sequence[str]], texts: int) -> list[str]:
+    return [f"  {line}" for line in aligned(rows, texts)]
 
 
 def _match_lines(matches: Sequence[Match], promise: Promise) -> list[str]:
@@ -305,5 +297,5 @@ def _match_lines(matches: Sequence[Match], promise: Promise) -> list[str]:
         "",
         f"Random rows that come or go, {matches[0].repeats} tables each (private). The promise "
         f"holds {promise.guarantee.condition}:",
-        *_aligned([head, *rows], 1),
+        *_indented([head, *rows], 1),
     ]

@@ -10,8 +10,7 @@ from pyarrow import csv, parquet
 
 import pcor
 from pcor.cli import options
-from pcor.cli.compilation import tell_of_compiling
-from pcor.cli.output import guarded, say, say_json, waiting
+from pcor.cli.output import guarded, say, say_json, tell_of_compiling, waiting
 from pcor.demo import (
     CLAIM,
     CLAIM_AMOUNT,

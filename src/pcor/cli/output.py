@@ -7,8 +7,9 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -107,6 +108,35 @@ def check_plots(what: str, otherwise: str = "") -> None:
             f"{what} needs altair and vl-convert, which are not installed: "
             f"pip install 'pcor[plots]'{otherwise}"
         ) from None
+
+
+def tell_of_compiling() -> None:
+    """Say that the kernels are about to be compiled, once, where a person waits for it."""
+    if sys.stderr.isatty() and not are_compiled():
+        tell("compiling, once (some seconds) ...")
+
+
+def are_compiled() -> bool:
+    """Tell whether any kernel is in Numba's cache, wherever that is; no cache counts as compiled.
+
+    A new version of a kernel compiles again without a word: the cache is not empty then.
+    """
+    from pcor._kernels.coverage import cell_totals  # brings Numba along
+
+    stats = getattr(cell_totals, "stats", None)  # none where Numba is told not to compile
+    return stats is None or any(Path(stats.cache_path).glob("*.nbi"))
+
+
+def aligned(rows: Sequence[Sequence[str]], texts: int) -> list[str]:
+    """Lay out columns: the first ones, which are texts, to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if place < texts else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 @contextmanager

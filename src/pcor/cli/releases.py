@@ -10,8 +10,15 @@ import typer
 import pcor
 from pcor.audit.schema_draft import marked_lines
 from pcor.cli import many, options, payment
-from pcor.cli.compilation import tell_of_compiling
-from pcor.cli.output import guarded, promised, say, say_json, tell, waiting
+from pcor.cli.output import (
+    guarded,
+    promised,
+    say,
+    say_json,
+    tell,
+    tell_of_compiling,
+    waiting,
+)
 from pcor.cli.setting_flags import NO_SETTINGS, GivenSettings, with_settings
 from pcor.cli.sizes import beyond_limits
 from pcor.errors import ParameterError
