@@ -34,7 +34,6 @@ from pcor.audit.neighbours import Neighbour
 from pcor.audit.owner_only import OwnerOnly
 from pcor.errors import NoValidContext, ParameterError, StartError, TooLarge
 from pcor.mechanism.selection import SystemRandomSource
-from pcor.public.context import pack
 from pcor.releasing.plan import Plan
 from pcor.releasing.run import check_start, explore
 from pcor.releasing.terms import margin_of
@@ -103,8 +102,7 @@ class AuditCase(OwnerOnly):
 
     def covering(self, indices: NDArray[np.uint64], change: Neighbour) -> NDArray[np.bool_]:
         """Which contexts cover the changed row."""
-        mask = change.row.mask(self.table.schema)
-        required = self.space.indices_of(pack([mask], self.table.schema.width))[0]
+        required = np.uint64(change.row.required(self.table.schema, self.space))
         covering: NDArray[np.bool_] = (indices & required) == required
         return covering
 

@@ -130,8 +130,8 @@ def insertions(
         TooLarge: more verdicts are needed than the limit allows.
     """
     metrics = checked_metrics(values, "values")
-    domains = [range(len(attribute.values)) for attribute in validity.table.schema.attributes]
-    cells = list(product(*domains))
+    schema, space = validity.table.schema, validity.record.space
+    cells = list(product(*(range(len(attribute.values)) for attribute in schema.attributes)))
     rule = lof_windows.walkable_rule(validity)
     if rule is None:
         found = [Row(places, metric) for metric in metrics for places in cells]
@@ -140,7 +140,7 @@ def insertions(
     changed = []
     for number, lost, gained in lof_windows.insertion_changes(validity, rule, metrics, progress):
         for row in (Row(places, metrics[number]) for places in cells):
-            required = _required(validity, row)
+            required = row.required(schema, space)
             sets = lost.with_bits(required), gained.with_bits(required)
             if any(len(cubes.bases) for cubes in sets):
                 changed.append(_neighbour(validity, "added", row, *sets))
@@ -214,14 +214,15 @@ def _judged_again(
     validity: Validity, kind: str, found: list[Row], limit: int | None, progress: Progress | None
 ) -> list[Neighbour]:
     """Try each row, and judge the contexts that cover it again."""
-    required = [_required(validity, row) for row in found]
+    schema, space = validity.table.schema, validity.record.space
+    required = [row.required(schema, space) for row in found]
     _check_verdicts(validity, kind, required, limit)
     before = verdicts(validity)
     cells = _in_window(validity, spare=1)
     changed = []
     for done, (row, bits) in enumerate(zip(found, required, strict=True)):
         indices = Cubes.covering(bits, len(before)).indices()
-        now = _verdicts(validity, changed_cells(cells, validity.table.schema, kind, row), indices)
+        now = _verdicts(validity, changed_cells(cells, schema, kind, row), indices)
         was = before[indices]
         lost, gained = indices[was & ~now], indices[now & ~was]
         if len(lost) or len(gained):
@@ -229,12 +230,6 @@ def _judged_again(
         if progress is not None:
             progress(done + 1, len(found))
     return changed
-
-
-def _required(validity: Validity, row: Row) -> int:
-    """Return which free values a context needs to cover a row, as the bits of an index."""
-    mask, free = row.mask(validity.table.schema), validity.record.space.free
-    return sum(1 << place for place, position in enumerate(free) if mask >> position & 1)
 
 
 def _check_verdicts(validity: Validity, kind: str, required: list[int], limit: int | None) -> None:

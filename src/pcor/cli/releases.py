@@ -19,8 +19,8 @@ from pcor.cli.output import (
     tell_of_compiling,
     waiting,
 )
+from pcor.cli.schema import beyond_limits
 from pcor.cli.setting_flags import NO_SETTINGS, GivenSettings, with_settings
-from pcor.cli.sizes import beyond_limits
 from pcor.errors import ParameterError
 from pcor.public.guarantee import OCDP
 from pcor.public.schema import Schema
