@@ -61,20 +61,17 @@ def audit(
     schema: options.SchemaFile,
     record: Records = [],  # noqa: B006 (typer copies it)
     records: Annotated[
-        Path | None,
-        typer.Option("--records", help="Many records: a text file with one on each line."),
+        Path | None, typer.Option(help="Many records: a text file with one on each line.")
     ] = None,
     epsilon: Annotated[
-        str,
-        typer.Option("--epsilon", help="The cost of the release to be audited, for each record."),
+        str, typer.Option(help="The cost of the release to be audited, for each record.")
     ] = "0.2",
     given: GivenSettings = NO_SETTINGS,
     insert: Annotated[
         str | None,
         typer.Option(
-            "--insert",
             help="Metrics of newcomers to look at, 100,250.5; none for no newcomers. By default "
-            "the record's own and the table's smallest, quartiles and largest.",
+            "the record's own and the table's smallest, quartiles and largest."
         ),
     ] = None,
     match: Annotated[
@@ -85,15 +82,14 @@ def audit(
         ),
     ] = False,
     repeats: Annotated[
-        int, typer.Option("--repeats", help="With --match: random tables for each number of rows.")
+        int, typer.Option(help="With --match: random tables for each number of rows.")
     ] = REPEATS,
-    seed: Annotated[int, typer.Option("--seed", help="With --match: which random rows.")] = 0,
+    seed: Annotated[int, typer.Option(help="With --match: which random rows.")] = 0,
     limit: Annotated[
-        int | None,
-        typer.Option("--limit", help="How often the detector may be asked; more takes longer."),
+        int | None, typer.Option(help="How often the detector may be asked; more takes longer.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Also draw a chart: a .png, .svg or .html file.")
+        Path | None, typer.Option(help="Also draw a chart: a .png, .svg or .html file.")
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:

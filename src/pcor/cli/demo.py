@@ -31,13 +31,12 @@ STORIES = ("salaries", "claims")
 def demo(
     epsilon: options.Epsilon = "0.2",
     story: Annotated[
-        str, typer.Option("--story", help="Which table: salaries, or claims (the tutorial's).")
+        str, typer.Option(help="Which table: salaries, or claims (the tutorial's).")
     ] = "salaries",
     write: Annotated[
         Path | None,
         typer.Option(
-            "--write",
-            help="Also write the table into this folder: salaries with their schema, claims raw.",
+            help="Also write the table into this folder: salaries with their schema, claims raw."
         ),
     ] = None,
     as_json: options.AsJson = False,

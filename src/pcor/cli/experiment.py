@@ -106,7 +106,7 @@ for _name, _help in NAMES.items():
 def report(
     out: Out = _RESULTS,
     markdown: Annotated[
-        Path | None, typer.Option("--markdown", help="Also write the tables as a .md file.")
+        Path | None, typer.Option(help="Also write the tables as a .md file.")
     ] = None,
 ) -> None:
     """Write one page, report.html, from the results of a folder. It needs no network.
@@ -137,14 +137,12 @@ def prepare(
     ] = None,
     salary: Annotated[
         list[Path] | None,
-        typer.Option("--salary", help="A yearly CSV of Ontario's disclosure; may be repeated."),
+        typer.Option(help="A yearly CSV of Ontario's disclosure; may be repeated."),
     ] = None,
     homicide: Annotated[
-        Path | None, typer.Option("--homicide", help="The Homicide Reports, database.csv.")
+        Path | None, typer.Option(help="The Homicide Reports, database.csv.")
     ] = None,
-    out: Annotated[Path, typer.Option("--out", help="The folder for the tables.")] = Path(
-        "pcor-data"
-    ),
+    out: Annotated[Path, typer.Option(help="The folder for the tables.")] = Path("pcor-data"),
 ) -> None:
     """Make the paper's tables from public raw files: Parquet, with a schema beside each.
 

@@ -53,9 +53,7 @@ def budget(
     dataset: Dataset,
     epsilon: Ceiling,
     delta: Slack = None,
-    cap: Annotated[
-        str | None, typer.Option("--cap", help="The most that one release may cost.")
-    ] = None,
+    cap: Annotated[str | None, typer.Option(help="The most that one release may cost.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Set what all releases about a dataset's people may spend; make the ledger if it is new.
@@ -150,9 +148,7 @@ def history(
 @guarded
 def export(
     url: Url,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Where to write; by default to stdout.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to write; by default to stdout.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Write every entry as one line of JSON: budgets, charges, answers, refusals.
@@ -180,8 +176,7 @@ def export(
 def verify(
     url: Url,
     noted: Annotated[
-        str | None,
-        typer.Option("--noted", help="A head that was noted earlier, as `show` prints it."),
+        str | None, typer.Option(help="A head that was noted earlier, as `show` prints it.")
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:

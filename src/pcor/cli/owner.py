@@ -58,7 +58,7 @@ def contexts(
     record: options.RecordKey,
     detector: DetectorName = "lof",
     limit: Annotated[
-        int, typer.Option("--limit", help="The largest number of contexts to look at.")
+        int, typer.Option(help="The largest number of contexts to look at.")
     ] = ENUMERATION_LIMIT,
     out: Out = None,
     as_json: options.AsJson = False,
@@ -124,8 +124,7 @@ def outliers(
     schema: options.SchemaFile,
     detector: DetectorName = "lof",
     context: Annotated[
-        str | None,
-        typer.Option("--context", help="Where to look; by default the whole table."),
+        str | None, typer.Option(help="Where to look; by default the whole table.")
     ] = None,
     out: Out = None,
     as_json: options.AsJson = False,
@@ -165,10 +164,10 @@ def outliers(
 def reference(
     file: options.File,
     schema: options.SchemaFile,
-    out: Annotated[Path, typer.Option("--out", help="The .parquet file to write.")],
+    out: Annotated[Path, typer.Option(help="The .parquet file to write.")],
     detector: DetectorName = "lof",
     limit: Annotated[
-        int, typer.Option("--limit", help="The largest number of contexts to list.")
+        int, typer.Option(help="The largest number of contexts to list.")
     ] = REFERENCE_LIMIT,
     as_json: options.AsJson = False,
 ) -> None:

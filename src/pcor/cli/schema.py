@@ -30,21 +30,15 @@ app = typer.Typer(
 @guarded
 def init(
     file: options.File,
-    metric: Annotated[
-        str, typer.Option("--metric", help="The numeric column that outliers stand out in.")
-    ],
-    attributes: Annotated[
-        str, typer.Option("--attributes", help="The columns that contexts speak of: a,b,c.")
-    ],
+    metric: Annotated[str, typer.Option(help="The numeric column that outliers stand out in.")],
+    attributes: Annotated[str, typer.Option(help="The columns that contexts speak of: a,b,c.")],
     id_column: Annotated[
         str | None,
         typer.Option(
             "--id", help="The column that names a record; without one, rows are counted from 0."
         ),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", help="Where to write the draft.")] = Path(
-        "schema.toml"
-    ),
+    out: Annotated[Path, typer.Option(help="Where to write the draft.")] = Path("schema.toml"),
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     as_json: options.AsJson = False,
 ) -> None:

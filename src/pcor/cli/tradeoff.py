@@ -49,28 +49,22 @@ def tradeoff(
         Path | None,
         typer.Argument(help="The owner's table; without one, synthetic salaries.", metavar="FILE"),
     ] = None,
-    schema: Annotated[
-        Path | None, typer.Option("--schema", help="The schema file (TOML) of FILE.")
-    ] = None,
+    schema: Annotated[Path | None, typer.Option(help="The schema file (TOML) of FILE.")] = None,
     detector: DetectorName = "lof",
     outliers: Annotated[
-        int | None, typer.Option("--outliers", help=f"How many outliers: {RECORDS} by default.")
+        int | None, typer.Option(help=f"How many outliers: {RECORDS} by default.")
     ] = None,
-    epsilons: Annotated[
-        str | None, typer.Option("--epsilons", help=f"By default {','.join(EPSILONS)}.")
-    ] = None,
+    epsilons: Annotated[str | None, typer.Option(help=f"By default {','.join(EPSILONS)}.")] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Few outliers and epsilons: seconds, not minutes.")
     ] = False,
-    seed: Annotated[int, typer.Option("--seed", help="Of the records and of every decision.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the records and of every decision.")] = 0,
     limit: Annotated[
         int,
-        typer.Option(
-            "--limit", help="The largest space of contexts to look for the largest valid one in."
-        ),
+        typer.Option(help="The largest space of contexts to look for the largest valid one in."),
     ] = ENUMERATION_LIMIT,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Also write a .png, .svg, .html or .json file.")
+        Path | None, typer.Option(help="Also write a .png, .svg, .html or .json file.")
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
