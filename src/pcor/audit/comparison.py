@@ -100,6 +100,13 @@ class AuditCase(OwnerOnly):
         totals: Numbers = all_totals(required, weights, len(self.space.free))
         return totals
 
+    def utilities(self) -> Numbers:
+        """The utility of each context of the space, by index, where it is a sum over rows."""
+        weights = Scorer(self.plan.utility, self.table).weights
+        if weights is None:
+            raise ParameterError("the comparison needs the utility population or overlap")
+        return self.totals(weights)
+
     def covering(self, indices: NDArray[np.uint64], change: Neighbour) -> NDArray[np.bool_]:
         """Which contexts cover the changed row."""
         required = np.uint64(change.row.required(self.table.schema, self.space))
@@ -151,10 +158,7 @@ class _DirectComparison:
 
     def __init__(self, case: AuditCase) -> None:
         self._case = case
-        weights = Scorer(case.plan.utility, case.table).weights
-        if weights is None:
-            raise ParameterError("the direct comparison needs the utility population or overlap")
-        self._utilities = case.totals(weights)
+        self._utilities = case.utilities()
         self._valid = np.flatnonzero(case.valid).astype(np.uint64)
         order = np.argsort(-self._utilities[self._valid], kind="stable")
         self._indices = self._valid[order]  # by falling score
@@ -209,11 +213,8 @@ class _MarginComparison:
         self._case = case
         table = case.table
         self._rule, self._steepness = margin_of(case.plan.settings)
-        weights = Scorer(case.plan.utility, table).weights
-        if weights is None:
-            raise ParameterError("margin scores need the utility population or overlap")
         self._region = self._rule.region_counts(table.cells, case.record.value)
-        self._utilities = case.totals(weights)
+        self._utilities = case.utilities()
         self._rows = case.totals(table.cells.cell_counts)
         self._inside = case.totals(self._region)
         self._all = np.arange(case.space.size, dtype=np.uint64)
