@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pcor.cli import compilation
+from pcor.cli import output
 from tests.helpers.command_line import GRUBBS, OUTLIER, Files, pcor_
 
 
@@ -37,11 +37,11 @@ def test_kernels_that_are_not_in_numbas_cache_are_noticed(tmp_path: Path) -> Non
 def test_a_person_is_told_of_compiling_and_a_pipe_is_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(compilation, "are_compiled", lambda: False)
-    compilation.tell_of_compiling()
+    monkeypatch.setattr(output, "are_compiled", lambda: False)
+    output.tell_of_compiling()
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    compilation.tell_of_compiling()
+    output.tell_of_compiling()
     assert capsys.readouterr().err == "compiling, once (some seconds) ...\n"
 
 
