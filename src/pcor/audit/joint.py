@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from pcor.audit.divergence import ERROR
-from pcor.audit.owner_only import ExposedPeople, PeopleAlike
+from pcor.audit.owner_only import OwnerOnly
 from pcor.audit.report import NOTICEABLE, Exposed, Exposure, chance, position_verdict
 from pcor.errors import ParameterError, plain
 from pcor.public.guarantee import OWNER_ONLY
@@ -39,21 +39,33 @@ def joint_delta(deltas: Iterable[float]) -> float:
 
 
 @dataclass(frozen=True, repr=False)
-class JointlyExposed(PeopleAlike):
-    """People alike, and how several releases expose one of them. Private.
+class JointlyExposed(OwnerOnly):
+    """People alike whose coming or going changes COE for at least one record. Private.
 
     Attributes:
+        kind: ``"removed"`` for people in the table, ``"added"`` for newcomers.
+        values: their attribute values.
+        metric: their metric.
+        people: how many they are, queried records not counted; 1 for a newcomer.
         records: the records whose COE they change.
         delta: a bound on what all answers together give away of one of them, at the sum of the
             epsilons.
     """
 
+    kind: str
+    values: dict[str, Value]
+    metric: float
+    people: int
     records: tuple[int | str, ...]
     delta: float
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers for the owner's programs."""
+        return dict(vars(self)) | {"records": list(self.records)}
+
 
 @dataclass(frozen=True, repr=False)
-class JointExposure(ExposedPeople):
+class JointExposure(OwnerOnly):
     """Who several releases together would expose. Private: for the owner only.
 
     Attributes:
@@ -70,6 +82,16 @@ class JointExposure(ExposedPeople):
     def epsilon(self) -> Fraction:
         """The sum of the epsilons."""
         return sum((one.plan.bill.epsilon for one in self.found), Fraction(0))
+
+    @property
+    def exposed_people(self) -> int:
+        """How many people in the table are exposed by at least one of the releases."""
+        return sum(one.people for one in self.exposed)
+
+    @property
+    def largest_delta(self) -> float:
+        """The bound for the person in the table who is most exposed; 0 where nobody is."""
+        return max((one.delta for one in self.exposed), default=0.0)
 
     @property
     def verdict(self) -> str:
@@ -94,7 +116,7 @@ class JointExposure(ExposedPeople):
                 "of them no list of answers has a chance that differs by more than a factor "
                 f"exp({epsilon}){slack}.{newcomers}"
             )
-        count, faced = self.exposed_people, self.facing(NOTICEABLE)
+        count, faced = self.exposed_people, self._facing(NOTICEABLE)
         return (
             f"{opening} in all, would expose {'1 person' if count == 1 else f'{count:,} people'}, "
             "the records themselves not counted: removing any one of them changes at least one of "
@@ -102,6 +124,12 @@ class JointExposure(ExposedPeople):
             f"is {chance(self.largest_delta)}. A delta above {NOTICEABLE:g} is faced "
             f"by {f'at most {faced:,}' if faced else 'none'} of them.{newcomers}"
         )
+
+    def _facing(self, delta: float) -> int:
+        return sum(one.people for one in self.exposed if one.delta > delta)
+
+    def __str__(self) -> str:
+        return f"{OWNER_ONLY}\n{self.verdict}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but what was found for each record, for the owner's programs."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pcor.audit.divergence import ERROR
-from pcor.audit.owner_only import ExposedPeople, PeopleAlike
+from pcor.audit.owner_only import OwnerOnly
 from pcor.errors import plain
 from pcor.public.guarantee import OWNER_ONLY, PureDP
 from pcor.public.schema import Value
@@ -22,10 +22,14 @@ NOTICEABLE = 1e-6
 
 
 @dataclass(frozen=True, repr=False)
-class Exposed(PeopleAlike):
-    """People alike, and how a release exposes one of them. Private.
+class Exposed(OwnerOnly):
+    """People alike whose coming or going changes COE: one cell, one metric. Private.
 
     Attributes:
+        kind: ``"removed"`` for people in the table, ``"added"`` for newcomers.
+        values: their attribute values.
+        metric: their metric.
+        people: how many they are; 1 for a newcomer.
         lost: how many contexts are valid with the table as it is and not after the change.
         gained: how many are valid only after it.
         delta: the smallest delta that bounds what the release gives away of one of them.
@@ -33,14 +37,22 @@ class Exposed(PeopleAlike):
             without them; ``None`` where there is none.
     """
 
+    kind: str
+    values: dict[str, Value]
+    metric: float
+    people: int
     lost: int
     gained: int
     delta: float
     ratio: float | None
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers for the owner's programs."""
+        return dict(vars(self))
+
 
 @dataclass(frozen=True, repr=False)
-class Exposure(ExposedPeople):
+class Exposure(OwnerOnly):
     """Who is exposed by a release for one record. Private: for the owner only.
 
     Attributes:
@@ -78,6 +90,16 @@ class Exposure(ExposedPeople):
         return int(self.record) if self.plan.schema.id is None else 0
 
     @property
+    def exposed_people(self) -> int:
+        """How many people in the table are exposed."""
+        return sum(one.people for one in self.exposed)
+
+    @property
+    def largest_delta(self) -> float:
+        """The delta of the person in the table who is most exposed; 0 where nobody is."""
+        return max((one.delta for one in self.exposed), default=0.0)
+
+    @property
     def largest_newcomer_delta(self) -> float:
         """The delta of the newcomer who would be most exposed; 0 where none would be."""
         return max((one.delta for one in self.newcomers), default=0.0)
@@ -93,11 +115,18 @@ class Exposure(ExposedPeople):
         ratios = [one.ratio for one in self.exposed if one.ratio is not None]
         return max(ratios, default=None)
 
+    def facing(self, delta: float) -> int:
+        """Return how many people in the table face more than this delta."""
+        return sum(one.people for one in self.exposed if one.delta > delta)
+
     @property
     def verdict(self) -> str:
         """What it comes to, in plain words."""
         said = _verdict(self) if self.plan.guarantee.relaxed else _pure_dp_verdict(self)
         return " ".join(filter(None, [said, position_verdict(self), self.note]))
+
+    def __str__(self) -> str:
+        return f"{OWNER_ONLY}\n{self.verdict}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, for the owner's programs."""
