@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from pcor.cli import compilation
+from pcor.cli import output
 from tests.helpers.command_line import GRUBBS, OUTLIER, Files, pcor_, written
 
 
@@ -20,7 +20,7 @@ def test_kernels_that_are_not_in_numbas_cache_are_noticed(tmp_path: Path) -> Non
     code = (
         "import numpy as np\n"
         "from pcor._kernels.coverage import cell_totals\n"
-        "from pcor.cli.compilation import are_compiled\n"
+        "from pcor.cli.output import are_compiled\n"
         "print(are_compiled())\n"
         "one = np.zeros((1, 1), dtype=np.uint64)\n"
         "cell_totals(one, one, np.zeros((1, 1)), np.zeros((1, 1)))\n"
@@ -39,11 +39,11 @@ def test_kernels_that_are_not_in_numbas_cache_are_noticed(tmp_path: Path) -> Non
 def test_a_person_is_told_of_compiling_and_a_pipe_is_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(compilation, "are_compiled", lambda: False)
-    compilation.tell_of_compiling()
+    monkeypatch.setattr(output, "are_compiled", lambda: False)
+    output.tell_of_compiling()
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    compilation.tell_of_compiling()
+    output.tell_of_compiling()
     assert capsys.readouterr().err == "compiling, once (some seconds) ...\n"
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import vl_convert
 
-from pcor.audit.tradeoff_chart import SHAPES
+from pcor.audit.charts import SHAPES
 from tools.pictures import FOLDER
 from tools.pictures.palette import FONT, Palette
 

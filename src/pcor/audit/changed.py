@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.detectors import Detector
-from pcor.public.context import Words, mask_of, pack
+from pcor.public.context import Space, Words, mask_of, pack
 from pcor.public.schema import Schema
 from pcor.rows.cell_table import CellTable
 from pcor.rows.table import Record, Table
@@ -37,6 +37,11 @@ class Row(NamedTuple):
     def mask(self, schema: Schema) -> int:
         """Return the bits of its attribute values."""
         return mask_of(schema, self.places)
+
+    def required(self, schema: Schema, space: Space) -> int:
+        """Return which free values a context needs to cover it, as the bits of an index."""
+        mask = self.mask(schema)
+        return sum(1 << place for place, position in enumerate(space.free) if mask >> position & 1)
 
 
 def cell_codes(table: Table) -> NDArray[np.int64]:
