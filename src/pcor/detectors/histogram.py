@@ -94,13 +94,12 @@ class Histogram(Detector):
         populations = cells.populations(masks) if moments is None else moments[0].astype(np.int64)
         rule = (self.include_maximum, self.min_population)
         most = self._most(populations)
-        pairs = (cells.required, cells.values, cells.counts)
         place = cells.place(value)
         out = np.empty(len(masks), dtype=bool)
         in_slices(
             len(masks),
             lambda s: histogram_verdicts(
-                masks[s], *pairs, populations[s], most[s], place, rule, out[s]
+                masks[s], cells.pairs, populations[s], most[s], place, rule, out[s]
             ),
         )
         return out

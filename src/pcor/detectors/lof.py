@@ -111,7 +111,7 @@ class LOF(Detector):
             float(self.threshold),
             max(self.k, min(self.min_population - 1, 2 * self.k)) + 1,
         )
-        columns = (cells.required, cells.values, cells.counts, cells.place(value), rule)
+        columns = (cells.pairs, cells.place(value), rule)
         in_slices(len(masks), lambda s: lof_verdicts(masks[s], *columns, out[s]))
         if self.min_population > 2 * self.k + 1:
             out &= cells.populations(masks) >= self.min_population

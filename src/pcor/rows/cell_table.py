@@ -69,6 +69,11 @@ class CellTable(Cells):
     def read_all(self) -> None:
         """Do nothing: all rows are in memory, and do not change."""
 
+    @property
+    def pairs(self) -> tuple[Words, NDArray[np.float64], NDArray[np.int32]]:
+        """The pairs as kernels read them."""
+        return self.required, self.values, self.counts
+
     @cached_property
     def centred(self) -> NDArray[np.float64]:
         """The metric of each pair less the centre."""
