@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.detectors.all_records import ContextOutliers, Judge, SortedRows
+from pcor.detectors.all_records import Judge, SortedRows, judged_by
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
 from pcor.errors import ParameterError
 from pcor.public.context import Words
@@ -112,14 +112,7 @@ class Histogram(Detector):
 
         rule = (self.include_maximum, self.min_population)
         most = self._most(np.arange(len(rows) + 1))
-        columns = (rows.codes, rows.tops, rows.values, most)
-
-        def judge(first: int, count: int) -> ContextOutliers:
-            populations, ends = np.empty((2, count), dtype=np.int64)
-            places = histogram_in_contexts(first, *columns, rule, populations, ends)
-            return ContextOutliers(populations, ends, places)
-
-        return judge
+        return judged_by(histogram_in_contexts, rows.codes, rows.tops, rows.values, most, rule)
 
 
 def bin_numbers(values: Values, bins: int) -> NDArray[np.int64]:

@@ -181,10 +181,7 @@ class Pushdown:
         inside = "" if self.may_change else self._questions.between(low, high)
         found = self._questions.grouped(self._questions.counted, inside, also=["x"])
         self._check_state(found)
-        values = column(found, "x", np.float64)
-        order = np.argsort(values, kind="stable")
-        counts = column(found, "n", np.int64)
-        return Pairs(self._cell_numbers(found)[order], values[order], counts[order])
+        return self._questions.pairs(found, self.cells.codes)
 
     def nearest(self, values: Sequence[float], wanted: int) -> list[Pairs]:
         """Return, for each of several metrics, the nearest rows of each cell on each side.
