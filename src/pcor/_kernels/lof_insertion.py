@@ -75,4 +75,5 @@ def insertion_flips(
                 count += 1
         if count:
             found = with_leaf(found, walk, outlier, flips[:count])
-    return all_found(found)
+    listed: tuple[Array, Array, Array, Array, Array] = all_found(found)
+    return listed

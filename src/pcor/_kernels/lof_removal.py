@@ -75,7 +75,8 @@ def removal_flips(
         outlier, count = _flipping(room, n, place, rule, spare > 0, flips)
         if count:
             found = with_leaf(found, walk, outlier, flips[:count])
-    return all_found(found)
+    listed: tuple[Array, Array, Array, Array, Array] = all_found(found)
+    return listed
 
 
 @kernel
