@@ -52,11 +52,9 @@ def block_totals(inner_required: Array, weights: Array, out: Array) -> None:
 def all_totals(required: Array, weights: Array, free: int) -> Array:
     """Return the summed weights of the covered cells for each of the 2^free contexts."""
     # No overflow: the sum of all weights is bounded where a utility's weights are checked.
-    totals = np.zeros(1 << free, np.int64)
-    for cell in range(len(required)):
-        totals[required[cell]] += weights[cell]
-    _sum_over_subsets(totals)
-    return totals
+    totals = np.zeros((1, 1 << free), np.int64)
+    block_totals(required, weights.reshape(1, -1), totals)
+    return totals[0]
 
 
 @kernel
