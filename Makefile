@@ -20,7 +20,7 @@ help:
 	@echo "make lint    ruff (style and errors) and formatting"
 	@echo "make types   mypy, strict"
 	@echo "make docs    the documentation, in build/site (make reference: its generated pages)"
-	@echo "make package build the wheel, install it in an empty environment, release there, measure"
+	@echo "make package build the wheel, install it in an empty environment, release there, weigh it"
 	@echo "make bench   speed against the naive way, measured in one run"
 	@echo "make clean   remove the environment and caches"
 
@@ -45,6 +45,9 @@ demo: $(VENV)/core
 test: $(VENV)/ready lint types
 	@echo "== tests, $(JOBS) at a time (a quarter of an hour on two cores; those that need a missing part say so)"
 	@$(BIN)/python -m pytest --numprocesses $(JOBS) $(TESTS)
+
+# Tests start hundreds of interpreters: each would compile the whole package anew.
+test steady: export PYTHONDONTWRITEBYTECODE =
 
 # Eight busy loops for each core; they end with the tests, however those end.
 steady: $(VENV)/ready

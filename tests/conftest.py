@@ -21,6 +21,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "roam"))
 # While it compiles, Numba logs its own intermediate code at level DEBUG: numbers, but nobody's.
 logging.getLogger("numba").setLevel(logging.WARNING)
 
+# Nothing to collect, and importing it is a release.
+collect_ignore = ["helpers/ledger_warm.py"]
+
 # Whoever is put into the background by a script ignores Ctrl-C, and so does all that it starts: the
 # tests of Ctrl-C would test nothing.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

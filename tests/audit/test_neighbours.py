@@ -10,6 +10,7 @@ import os
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,21 @@ DETECTORS: list[pcor.Detector] = [
 ]
 
 
+@cache
+def schema(shape: tuple[int, ...]) -> pcor.Schema:
+    attributes = {f"a{i}": list(range(size)) for i, size in enumerate(shape)}
+    return pcor.Schema(metric="pay", attributes=attributes)
+
+
+@lru_cache(maxsize=100)  # a table with one row less is asked about with many thresholds
+def encoded(shape: tuple[int, ...], rows: tuple[Row, ...]) -> pcor.Table:
+    columns: dict[str, Any] = {
+        f"a{i}": [places[i] for places, _ in rows] for i in range(len(shape))
+    }
+    columns["pay"] = [value for _, value in rows]
+    return pcor.Table(pa.table(columns), schema(shape))
+
+
 @dataclass(frozen=True)
 class Small:
     """A small table; V is row 0."""
@@ -55,23 +71,13 @@ class Small:
     shape: tuple[int, ...]
     rows: list[Row]
 
-    def table(self, rows: list[Row] | None = None) -> pcor.Table:
-        """Encode these rows, or the table's own."""
-        listed = self.rows if rows is None else rows
-        names = [f"a{i}" for i in range(len(self.shape))]
-        columns: dict[str, Any] = {
-            name: [places[i] for places, _ in listed] for i, name in enumerate(names)
-        }
-        columns["pay"] = [value for _, value in listed]
-        attributes = {name: list(range(size)) for name, size in zip(names, self.shape, strict=True)}
-        return pcor.Table(pa.table(columns), pcor.Schema(metric="pay", attributes=attributes))
-
     def validity(self, detector: pcor.Detector) -> Validity:
-        table = self.table()
+        table = encoded(self.shape, tuple(self.rows))
         return Validity(table, table.record(0), detector)
 
     def coe(self, detector: pcor.Detector, rows: list[Row] | None = None) -> set[int]:
-        table = self.table(rows)
+        """Return COE of these rows, or of the table's own."""
+        table = encoded(self.shape, tuple(self.rows if rows is None else rows))
         masks = pcor.matching_contexts(table, 0, detector).masks
         return {int(index) for index in table.record(0).space.indices_of(masks)}
 

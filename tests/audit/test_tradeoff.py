@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 import pcor
 from pcor.audit import tradeoff as module
+from pcor.audit.charts import UTILITY, VALIDITY, tradeoff_chart
 from pcor.audit.exact import exact_distribution, selection_chances
 from pcor.audit.tradeoff import (
     LINES,
@@ -31,10 +32,10 @@ from pcor.audit.tradeoff import (
     random_outliers,
     tradeoff,
 )
-from pcor.audit.tradeoff_chart import UTILITY, VALIDITY, save_chart, tradeoff_chart
 from pcor.cli import app
 from pcor.cli.output import OWNER_ONLY
 from pcor.errors import NoValidContext, ParameterError, TooLarge, WriteError
+from pcor.support.pictures import save_picture
 
 POINT = {
     "type": "object",
@@ -364,7 +365,7 @@ def test_an_svg_has_both_panels_a_description_and_the_warning(
 def test_a_chart_of_another_kind_is_refused(tmp_path: Path, table: pcor.Table) -> None:
     chart = tradeoff_chart(tradeoff(table, [50], epsilons=[1], lines=[LINES[0]]))
     with pytest.raises(WriteError, match=r"must end in \.png or \.svg or \.html"):
-        save_chart(chart, tmp_path / "chart.pdf")
+        save_picture(chart, tmp_path / "chart.pdf")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -390,7 +391,7 @@ def test_without_altair_a_chart_is_refused_before_the_work_and_json_works(
     tmp_path: Path, asked: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "altair", None)
-    monkeypatch.delitem(sys.modules, "pcor.audit.tradeoff_chart", raising=False)
+    monkeypatch.delitem(sys.modules, "pcor.support.pictures", raising=False)
     monkeypatch.setattr("pcor.cli.tradeoff.random_outliers", None)  # would fail if reached
     code, out, err = pcor_(*asked, "--out", tmp_path / "chart.png")
     assert (code, out) == (2, "")

@@ -341,7 +341,7 @@ def test_a_chart_says_whose_it_is(files: Files, tmp_path: Path, ending: str) -> 
 def test_a_chart_that_nothing_can_draw_is_refused_before_the_work(
     files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "pcor.audit.chart", None)
+    monkeypatch.setitem(sys.modules, "pcor.support.pictures", None)
     ran = files.usual("--out", tmp_path / "audit.svg")
     assert ran.code == 2
     assert "pip install 'pcor[plots]'" in ran.err

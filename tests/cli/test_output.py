@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from pcor.cli import compilation
-from tests.helpers.command_line import GRUBBS, OUTLIER, Files, pcor_
+from pcor.cli import output
+from tests.helpers.command_line import GRUBBS, OUTLIER, Files, pcor_, written
 
 
 def test_kernels_that_are_not_in_numbas_cache_are_noticed(tmp_path: Path) -> None:
     code = (
         "import numpy as np\n"
         "from pcor._kernels.coverage import cell_totals\n"
-        "from pcor.cli.compilation import are_compiled\n"
+        "from pcor.cli.output import are_compiled\n"
         "print(are_compiled())\n"
         "one = np.zeros((1, 1), dtype=np.uint64)\n"
         "cell_totals(one, one, np.zeros((1, 1)), np.zeros((1, 1)))\n"
@@ -37,17 +39,17 @@ def test_kernels_that_are_not_in_numbas_cache_are_noticed(tmp_path: Path) -> Non
 def test_a_person_is_told_of_compiling_and_a_pipe_is_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(compilation, "are_compiled", lambda: False)
-    compilation.tell_of_compiling()
+    monkeypatch.setattr(output, "are_compiled", lambda: False)
+    output.tell_of_compiling()
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    compilation.tell_of_compiling()
+    output.tell_of_compiling()
     assert capsys.readouterr().err == "compiling, once (some seconds) ...\n"
 
 
-# A command whose patience ends at once, and whose table comes after the spinner has begun to turn.
+# Commands whose patience ends at once, and whose table comes after the spinner has begun to turn.
 IMPATIENT = """
-import sys, threading
+import json, sys, threading
 from rich.status import Status
 import pcor
 from pcor.cli import app, output
@@ -60,18 +62,41 @@ def late(*args, **options):
         sys.exit("no spinner")
     return table(*args, **options)
 output.PATIENCE, Status.start, pcor.Table = 0, started, late
-app(sys.argv[1:])
+for words in json.loads(sys.argv[1]):
+    turning.clear()
+    sys.argv = ["pcor", *words]
+    try:
+        app(words)
+    except SystemExit as end:
+        for file in (sys.stdout, sys.stderr):
+            print(f"\\0{end.code or 0}\\0", end="", file=file, flush=True)
 """
 
 
-def at_a_terminal(*words: object) -> tuple[int, str, str]:
-    """Run an impatient command with a terminal as stderr: exit code, stdout, what was seen."""
+WAITS = {
+    "release": ("--record", OUTLIER, "--epsilon", 1, "--detector", GRUBBS),
+    "outliers": ("--detector", GRUBBS),
+    "contexts": ("--record", OUTLIER, "--detector", GRUBBS),
+}
+
+
+class Seen(NamedTuple):
+    """What a person at a terminal has of a command; the terminal is its stderr."""
+
+    code: int
+    out: str
+    err: str
+
+
+def at_a_terminal(commands: list[list[str]]) -> list[Seen]:
+    """Run impatient commands, one after the other in one process, with a terminal as stderr."""
     person, terminal = os.openpty()
     try:
-        command = [sys.executable, "-c", IMPATIENT, *map(str, words)]
-        env = {**os.environ, "TERM": "xterm"}
         run = subprocess.Popen(  # noqa: S603 (our own program)
-            command, stdout=subprocess.PIPE, stderr=terminal, env=env
+            [sys.executable, "-c", IMPATIENT, json.dumps(commands)],
+            stdout=subprocess.PIPE,
+            stderr=terminal,
+            env={**os.environ, "TERM": "xterm"},
         )
         os.close(terminal)
         seen = b""
@@ -81,27 +106,33 @@ def at_a_terminal(*words: object) -> tuple[int, str, str]:
         out, _ = run.communicate()
     finally:
         os.close(person)
-    return run.returncode, out.decode(), seen.decode()
+    printed, *_ = parts = [text.decode().split("\0")[:-1] for text in (out, seen)]
+    assert [len(texts) for texts in parts] == [2 * len(commands)] * 2, seen.decode()
+    texts = zip(*(texts[::2] for texts in parts), strict=True)
+    return [Seen(int(code), *each) for code, each in zip(printed[1::2], texts, strict=True)]
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("release", "--record", OUTLIER, "--epsilon", 1, "--detector", GRUBBS),
-        ("outliers", "--detector", GRUBBS),
-        ("contexts", "--record", OUTLIER, "--detector", GRUBBS),
-    ],
-    ids=lambda words: words[0],
-)
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, bool], Seen]:
+    """What a person sees of each command that waits, in words and with ``--json``."""
+    files = written(tmp_path_factory.mktemp("waits"))
+    asked = {
+        (name, as_json): [name, *map(str, (*files.table_and_schema, *more)), *["--json"] * as_json]
+        for name, more in WAITS.items()
+        for as_json in (False, True)
+    }
+    return dict(zip(asked, at_a_terminal(list(asked.values())), strict=True))
+
+
+@pytest.mark.parametrize("command", WAITS)
 def test_a_person_who_waits_sees_a_spinner_and_a_pipe_does_not(
-    files: Files, words: tuple[object, ...]
+    files: Files, ran: dict[tuple[str, bool], Seen], command: str
 ) -> None:
-    command = (words[0], *files.table_and_schema, *words[1:])
-    code, out, seen = at_a_terminal(*command)
-    assert code == 0, seen
-    assert "reading the table" in seen
-    assert "reading the table" not in out
-    assert str(OUTLIER) in out
-    code, _, seen = at_a_terminal(*command, "--json")
-    assert (code, "reading the table" in seen) == (0, False)
-    assert "reading the table" not in pcor_(*command).err
+    person, program = ran[command, False], ran[command, True]
+    assert person.code == 0, person.err
+    assert "reading the table" in person.err
+    assert "reading the table" not in person.out
+    assert str(OUTLIER) in person.out
+    assert (program.code, "reading the table" in program.err) == (0, False)
+    piped = pcor_(command, *files.table_and_schema, *WAITS[command])
+    assert "reading the table" not in piped.err

@@ -18,6 +18,7 @@ from types import ModuleType
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 import pcor
 from pcor.cli.commands import COMMANDS, Commands, LazyCommand, app
@@ -185,18 +186,13 @@ def test_a_package_that_a_module_misses_is_named_and_not_hidden() -> None:
 
 
 def completed(line: str) -> list[str]:
-    """Return what bash would offer at the end of a line."""
+    """Return what bash would be offered at the end of a line."""
     words = line.split(" ")
     asked = {"_PCOR_COMPLETE": "complete_bash", "COMP_WORDS": line}
-    ran = subprocess.run(  # noqa: S603 (our own program)
-        [PROGRAM],
-        env={**os.environ, **asked, "COMP_CWORD": str(len(words) - 1)},
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE,
-        check=True,
+    ran = CliRunner().invoke(
+        app, [], prog_name="pcor", env={**asked, "COMP_CWORD": str(len(words) - 1)}
     )
-    assert ran.stderr == ""
+    assert (ran.exit_code, ran.stderr) == (0, "")
     return ran.stdout.split()
 
 

@@ -129,6 +129,21 @@ def test_a_package_adds_a_detector_through_an_entry_point(
         sys.modules.pop("pcor_plugin_for_this_test", None)
 
 
+def test_a_package_that_is_installed_while_pcor_runs_is_found_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "late" not in detector_names()
+    about = tmp_path / "late-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: late\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[pcor.detectors]\nlate = pcor.detectors.lof:LOF\n")
+    assert get_detector("late:k=3") == pcor.LOF(k=3)
+    about.rename(tmp_path / "uninstalled")
+    with pytest.raises(UnknownName):
+        get_detector("late:k=3")
+
+
 @pytest.fixture
 def no_registered_detectors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pcor.detectors.registry._registered", {})

@@ -13,7 +13,7 @@ from tests.helpers.doc_pages import run_page
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-# Pages under docs/reference are generated from the code, and tested where they are generated; those
+# Pages under docs/reference are compared with the code by tests/docs/test_reference_pages.py; those
 # under docs/contributing change the code, and are followed by tests/docs/test_contributing.py.
 ELSEWHERE = {ROOT / "docs" / "reference", ROOT / "docs" / "contributing"}
 WRITTEN = [page for page in PAGES if not ELSEWHERE & {*page.parents}]

@@ -12,38 +12,75 @@ import platform
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import pcor
 from pcor import errors
-from pcor.releasing.certificate import JSON_SCHEMA
+from pcor.ledger.entries import START
+from pcor.releasing.amounts import LARGEST_DENOMINATOR, PLACES
+from pcor.releasing.certificate import FORMAT, JSON_SCHEMA
 from pcor.service.core import problems
 from tools import reference
-from tools.reference import certificate, cli, http, markdown, pages, python, schema_file
+from tools.reference import certificate, cli, http, json_types, markdown, pages, python, schema_file
 from tools.reference import errors as error_page
 
 ROOT = Path(__file__).parents[2]
+# Which passages the code writes; a page that loses one is not compared with the code any more.
+PASSAGES = {
+    "certificate.md": ["certificate.table"],
+    "cli.md": ["cli.overview", "cli.details"],
+    "errors.md": ["errors.of_library", "errors.of_service"],
+    "http.md": ["http.overview", "http.members", "http.statuses", "http.routes"],
+    "ledger.md": ["ledger.columns", "ledger.kinds", "ledger.export", "ledger.declared_tables"],
+    "python.md": ["python.overview", "python.names"],
+    "schema-file.md": [
+        f"schema_file.{name}" for name in ("example", "dataset", "metric", "attribute")
+    ],
+}
 HEADING = re.compile(r"^#{1,4} (.+)$", re.MULTILINE)
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("name", reference.PAGES)
+@pytest.mark.parametrize("name", pages.PAGES)
 def test_a_page_is_what_the_code_says(name: str) -> None:
-    kept = pages.FOLDER / name
-    same = kept.exists() and kept.read_text(encoding="utf-8") == pages.text(name)
+    kept = (pages.FOLDER / name).read_text(encoding="utf-8")
+    same = kept == pages.text(name)
     assert same, f"docs/reference/{name} is stale; run `make reference` and commit the page"
 
 
-@pytest.mark.parametrize("name", reference.PAGES)
+def test_every_page_has_its_passages() -> None:
+    found = {
+        path.name: pages.PASSAGE.findall(path.read_text(encoding="utf-8"))
+        for path in pages.FOLDER.iterdir()
+    }
+    assert found == PASSAGES
+
+
+def test_a_passage_that_says_something_else_is_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = (pages.FOLDER / "certificate.md").read_text(encoding="utf-8")
+    (tmp_path / "certificate.md").write_text(kept.replace("Which rule.", "Which?"))
+    monkeypatch.setattr(pages, "FOLDER", tmp_path)
+    monkeypatch.setattr(pages, "PAGES", ("certificate.md",))
+    pages.text.cache_clear()
+    assert pages.stale() == ["certificate.md"]
+    assert pages.write() == ["certificate.md"]
+    assert (tmp_path / "certificate.md").read_text(encoding="utf-8") == kept
+    pages.text.cache_clear()
+
+
+@pytest.mark.parametrize("name", pages.PAGES)
 def test_headings_of_a_page_have_anchors_of_their_own(name: str) -> None:
     titles = HEADING.findall(FENCED.sub("", pages.text(name)))
     anchors = [markdown.anchor(title) for title in titles]
     assert sorted(anchors) == sorted(set(anchors))
 
 
-@pytest.mark.parametrize("name", reference.PAGES)
+@pytest.mark.parametrize("name", pages.PAGES)
 def test_a_page_holds_nothing_of_the_machine_that_wrote_it(name: str) -> None:
     text = pages.text(name)
     facts = [str(ROOT), str(Path.home()), sys.prefix, platform.node(), platform.release()]
@@ -70,7 +107,7 @@ def test_another_process_with_another_terminal_writes_the_same() -> None:
     )
     said = [line.split(";")[0] for line in done.stderr.splitlines() if line.startswith("stale")]
     # A page that is stale here as well is told by the test above.
-    assert said == [f"stale: docs/reference/{name}" for name in reference.stale()], done.stderr
+    assert said == [f"stale: docs/reference/{name}" for name in pages.stale()], done.stderr
 
 
 def test_every_public_name_of_the_library_has_its_place() -> None:
@@ -79,14 +116,15 @@ def test_every_public_name_of_the_library_has_its_place() -> None:
     missing = [
         name
         for name in pcor.__all__
-        if f"\n### {python.heading(name)}\n" not in text and f"\n## pcor.{name}\n" not in text
+        if not re.search(rf"^##+ {re.escape(python.heading(name))}$", text, re.MULTILINE)
     ]
     assert missing == []
     assert [name for name in modules if name not in pcor.__all__] == []
 
 
 def test_no_group_names_what_is_not_public() -> None:
-    named = [name for names in python.GROUPS.values() for name in names]
+    named = [name for names in python.groups().values() for name in names]
+    assert sorted(named) == sorted({*named})
     assert [name for name in named if name not in pcor.__all__] == []
 
 
@@ -119,12 +157,46 @@ def test_every_key_of_a_schema_file_is_told() -> None:
     assert [key for key in told if f"| `{key}` |" not in text] == []
 
 
+def test_what_a_schema_file_is_refused_for_is_told_in_the_words_of_the_code() -> None:
+    part = pages.text("schema-file.md").partition("| written | said |\n| --- | --- |\n")[2]
+    rows = [line.strip("| ").split(" | ") for line in part.splitlines()]
+    assert len(rows) == 14
+    for written, said in rows:
+        lines = written.strip("`").replace("; ", "\n")
+        # Most rows leave out what all of them begin with.
+        text = lines if lines.startswith("[metric]") else f'[metric]\ncolumn = "pay"\n{lines}'
+        assert said == markdown.cell(schema_file.refusal(tomllib.loads(text)))
+
+
 def test_every_member_of_a_certificate_is_told_and_none_besides() -> None:
     schema = json.loads(JSON_SCHEMA.read_text(encoding="utf-8"))
     members = [path for path, _, _ in certificate.members(schema)]
-    text = pages.text("certificate.md")
-    assert [path for path in members if f"| `{path}` |" not in text] == []
-    assert set(certificate._MEANINGS) <= set(members)
+    told = re.findall(r"^\| `([^`]+)` \|", pages.text("certificate.md"), re.MULTILINE)
+    assert told == members
+    assert schema["description"] in pages.text("certificate.md")
+    assert f"`{FORMAT}`" in pages.text("certificate.md")
+
+
+def test_a_type_is_told_with_its_limits() -> None:
+    limits = {"minimum": 0, "exclusiveMaximum": 0.5, "maximum": 1e6}
+    assert json_types.told({"type": "number", **limits}) == "number (>= 0, <= 1,000,000, < 0.5)"
+    either = {"anyOf": [{"$ref": "#/x/Box"}, {"type": "null"}, {"const": "any"}]}
+    assert json_types.told(either, {"Box": {"properties": {"a": {}}}}) == 'object: `a` or `"any"`'
+
+
+def test_the_ledgers_page_has_the_numbers_of_the_code() -> None:
+    text = pages.text("ledger.md")
+    assert f"{len(START)} zeros" in text
+    assert set(START) == {"0"}
+    assert f"at most {PLACES} places" in text
+    assert f"at most {LARGEST_DENOMINATOR:,}" in text
+
+
+def test_every_exit_code_has_its_meaning() -> None:
+    part = pages.text("cli.md").partition("\n## Exit codes\n")[2].partition("\n## ")[0]
+    told = [int(code) for code in re.findall(r"^\| (\d+) \|", part, re.MULTILINE)]
+    assert told == [0, 1, 2, 3, 4, 5, 130]
+    assert {kind.exit_code for kind, _ in error_page.family()} <= {*told}
 
 
 def test_every_error_is_told_with_its_kind_exit_code_and_status() -> None:

@@ -42,13 +42,18 @@ class Small(NamedTuple):
 MetricOf = Callable[[int], st.SearchStrategy[list[float]]]
 
 
+# Numbers by the hundred follow from one that is drawn: Hypothesis takes longer to draw them one by
+# one than it takes to compare.
+numbers = st.integers(0, 2**32).map(random.Random)
+
+
 @st.composite
 def small_tables(draw: st.DrawFn, metric_of: MetricOf, rule: naive.Rule) -> Small:
     shape = draw(st.sampled_from(SHAPES))
     domains = [[f"{'abc'[i]}{j}" for j in range(size)] for i, size in enumerate(shape)]
     n = draw(st.integers(25, 60))
-    row = st.tuples(*(st.sampled_from(values) for values in domains))
-    rows = draw(st.lists(row, min_size=n, max_size=n))
+    cells = draw(numbers)
+    rows = [tuple(cells.choice(values) for values in domains) for _ in range(n)]
     metric = draw(metric_of(n))
     # Mostly somebody who stands out in the whole table, sometimes anybody.
     record = st.integers(0, n - 1)
@@ -59,13 +64,16 @@ def small_tables(draw: st.DrawFn, metric_of: MetricOf, rule: naive.Rule) -> Smal
 
 def without_ties(n: int) -> st.SearchStrategy[list[float]]:
     """Metrics of which no three are equally spaced, so that LOF has no ties to break."""
-    numbers = st.lists(st.integers(0, 2**14), min_size=n, max_size=n, unique=True)
-    return numbers.map(lambda drawn: [float(naive.without_neighbour_ties(i)) for i in drawn])
+
+    def apart(drawn: random.Random) -> list[float]:
+        return [float(naive.without_neighbour_ties(i)) for i in drawn.sample(range(2**14), n)]
+
+    return numbers.map(apart)
 
 
 def with_ties(n: int) -> st.SearchStrategy[list[float]]:
     """A crowd of small whole numbers and up to three far ones that may hide one another."""
-    crowd = st.lists(st.integers(0, 9), min_size=n - 3, max_size=n - 3)
+    crowd = numbers.map(lambda drawn: [drawn.randint(0, 9) for _ in range(n - 3)])
     far = st.sampled_from(
         [[40, 5, 5], [1000, 150, 40], [1000, -150, 40], [60, 60, 5], [90, -60, 5], [18, 25, -30]]
     )
@@ -78,12 +86,7 @@ def mirrored(n: int) -> st.SearchStrategy[list[float]]:
 
 def off_the_edges(n: int) -> st.SearchStrategy[list[float]]:
     """Skewed metrics with so many digits that none lies on an inner edge of a histogram."""
-
-    def skewed(seed: int) -> list[float]:
-        numbers = random.Random(seed)  # noqa: S311 (test data)
-        return [numbers.lognormvariate(0, 1) for _ in range(n)]
-
-    return st.integers(0, 2**32).map(skewed)
+    return numbers.map(lambda drawn: [drawn.lognormvariate(0, 1) for _ in range(n)])
 
 
 def found_by_pcor(small: Small, detector: pcor.Detector) -> dict[int, int]:

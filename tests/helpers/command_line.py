@@ -110,6 +110,13 @@ def people(rows: int = 120) -> dict[str, list[Any]]:
     return table
 
 
+def written(folder: Path) -> Files:
+    """Write the small table and its schema into a folder."""
+    csv.write_csv(pa.table(people()), folder / "pay.csv")
+    (folder / "pay.toml").write_text(SCHEMA, encoding="utf-8")
+    return Files(folder, folder / "pay.csv", folder / "pay.toml")
+
+
 START = "job is cook; city is Oslo; any age"
 
 

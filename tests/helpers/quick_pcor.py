@@ -25,9 +25,25 @@ from typing import Any
 from tests.helpers.waiting import until
 
 # Servers are stopped by their group of processes, so they must be in the caller's. Who has other
-# modules than were loaded here needs a process of its own.
+# modules than were loaded here needs a process of its own. A dozen pages begin with the files of
+# the demo: they are written once, and what was said then is said to all.
 SHIM = """#!/bin/sh
 if [ "$1" = serve ] || [ "$PYTHONPATH" != '{modules}' ]; then exec '{real}' "$@"; fi
+if [ "$1 $2 $#" = 'demo --write 3' ] && [ "${{3##*/}}" = "$3" ] && [ ! -e "$3" ]; then
+  kept='{folder}'/demo-"$3"
+  if [ -d "$kept" ]; then
+    cp -r "$kept/$3" "$3"
+  else
+    mkdir "$kept.new"
+    '{python}' -S -E '{caller}' '{socket}' "$@" > "$kept.new/said" 2> "$kept.new/told"
+    code=$?
+    if [ $code != 0 ]; then cat "$kept.new/said"; cat "$kept.new/told" >&2; exit $code; fi
+    cp -r "$3" "$kept.new"
+    mv "$kept.new" "$kept"
+  fi
+  cat "$kept/told" >&2
+  exec cat "$kept/said"
+fi
 exec '{python}' -S -E '{caller}' '{socket}' "$@"
 """
 CALLER = """
@@ -56,6 +72,7 @@ class Zygote:
             python=sys.executable,
             caller=caller,
             socket=at,
+            folder=self.folder,
         )
         shim.write_text(words, encoding="utf-8")
         shim.chmod(0o755)

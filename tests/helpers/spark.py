@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from pcor.errors import SourceError
+from tests.helpers.scheduling import group
 
 PARTITIONS = 4
 # A few hundred rows are counted long before the Java machine has made fast code for that.
@@ -46,6 +47,8 @@ def _session() -> Any:
 
 def spark() -> Any:
     """Return the session of this test run; skip the test where there is none."""
+    test = os.environ["PYTEST_CURRENT_TEST"]
+    assert group(test) == "spark", f"{test} is not named after Spark: it may start a second one"
     session = _session()
     if isinstance(session, str):
         pytest.skip(session)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -100,6 +101,7 @@ def schemas(draw: st.DrawFn, kinds: Sequence[str] = KINDS, most: int = 4) -> Sch
     return Schema(metric=METRIC, attributes=attributes)
 
 
+@cache
 def wide_schema(attributes: int, values: int) -> Schema:
     """Return a plain schema of any size."""
     domain = [f"value {v}" for v in range(values)]

@@ -33,18 +33,18 @@ from tests.helpers.postgres import postgres
 
 
 @pytest.mark.parametrize("name", ["dataset", "analyst", "key", "version", "record"])
-@pytest.mark.parametrize("bad", [f"x{HALF}", "x\x1b", "x\x00y"], ids=ascii)
 def test_a_name_that_cannot_be_printed_is_refused_before_any_charge(
-    ledger: Ledger, name: str, bad: str
+    ledger: Ledger, name: str
 ) -> None:
-    given = {"record": OUTLIER, "dataset": DATASET, name: bad}
     before = list(ledger.entries())
-    with pytest.raises(ParameterError, match="print") as refused:
-        request_of(**given)
-    str(refused.value).encode()
-    with pytest.raises(pcor.errors.PcorError):
-        ledger.release(table(), epsilon=EACH, **SETTINGS, **given)  # type: ignore[arg-type]
-    assert list(ledger.entries()) == before
+    for bad in (f"x{HALF}", "x\x1b", "x\x00y"):
+        given = {"record": OUTLIER, "dataset": DATASET, name: bad}
+        with pytest.raises(ParameterError, match="print") as refused:
+            request_of(**given)
+        str(refused.value).encode()
+        with pytest.raises(pcor.errors.PcorError):
+            ledger.release(table(), epsilon=EACH, **SETTINGS, **given)  # type: ignore[arg-type]
+        assert list(ledger.entries()) == before
 
 
 def request_of(**given: object) -> pcor.ledger.Request:
@@ -176,19 +176,24 @@ def test_no_damaged_ledger_charges_for_who_opens_it(url: str) -> None:
     tried = 0
     charging: list[str] = []
     unseen: list[str] = []
+    new = request(DATASET, "new")
+
+    def charges(books: Ledger) -> bool:
+        with suppress(LedgerError, ParameterError, BudgetExceeded):
+            books.charge(new)
+            return True
+        return False
+
     for what, damage in damages(rows):
-        with ledger.database.writing() as connection:
-            damage(connection)
-        opened = Ledger(url)
-        for books, said in ((opened, charging), (ledger, unseen)):
-            with suppress(LedgerError, ParameterError, BudgetExceeded):
-                books.charge(request(DATASET, "new"))
-                said.append(what)
-            write_back(ledger, rows)
+        for is_open, said in ((False, charging), (True, unseen)):
             with ledger.database.writing() as connection:
                 damage(connection)
-        opened.close()
-        write_back(ledger, rows)
+            books = ledger if is_open else Ledger(url)
+            if charges(books):
+                said.append(what)
+            if not is_open:
+                books.close()
+            write_back(ledger, rows)
         tried += 1
     assert tried > 150
     assert charging == []

@@ -24,9 +24,9 @@ from pcor.mechanism.selection import SystemRandomSource, check_exponent, check_m
 from pcor.testing import seeded
 
 # Per check. About 20 checks a run, 10,000 runs a year: one false alarm in 5,000 years. The chance
-# to miss what must be rejected below is under 1e-20 at this many draws.
+# to miss what must be rejected below is under 1e-30 at this many draws.
 FALSE_ALARM = 1e-9
-DRAWS = 20_000
+DRAWS = 10_000
 
 SCORES = [0, 100, 200, 300]
 ETA = Fraction(1, 100)

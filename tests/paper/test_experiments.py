@@ -167,7 +167,7 @@ def test_the_largest_ratio_is_that_of_the_exact_chances_on_both_tables(seed: int
     rows = small_table(random.Random(seed))  # noqa: S311 (test data)
     table, rule, queried = pcor.Table(rows, SMALL), pcor.Grubbs(min_population=5), 57
     validity = Validity(table, table.record(queried), rule)
-    chances = ratio.DirectChances(validity, 0.1)
+    answers = ratio.direct_comparison(validity)
     asked: dict[str, Any] = {
         "detector": rule,
         "search": "direct",
@@ -192,7 +192,7 @@ def test_the_largest_ratio_is_that_of_the_exact_chances_on_both_tables(seed: int
         after = exact_log_chances(other, kept.index(queried), 0.2, **asked)
         both = [c for c in before if c in after and c is not None]
         expected = max((abs(before[c] - after[c]) for c in both), default=None)
-        found = chances.largest_log_ratio(change)
+        found = answers.against(change).ratio
         assert (found is None) == (expected is None)
         if expected is not None:
             assert found == pytest.approx(expected, abs=1e-9)

@@ -18,7 +18,7 @@ from pcor.errors import BudgetExceeded, ParameterError
 from pcor.public.accounting import release_cost
 from pcor.public.zcdp import range_for, rho_for
 from pcor.releasing.settings import plan
-from tests.helpers.neighbours import DETECTORS, SCHEMA, Row, Small, f_neighbours
+from tests.helpers.neighbours import DETECTORS, SCHEMA, Row, Small, f_neighbours, small
 from tests.helpers.small_tables import STEEP, lowest, tables
 
 DELTAS = [Fraction(1, 10**3), Fraction(1, 10**6), Fraction(1, 10**12)]
@@ -179,7 +179,7 @@ def test_a_delta_that_buys_nothing_is_refused(options: dict[str, Any], message: 
 
 
 def test_the_release_is_charged_and_says_so() -> None:
-    here, _ = f_neighbours(STEEP, DETECTORS["lof"])
+    here = small(STEEP, DETECTORS["lof"])
     budget = pcor.Budget(1, delta=1.5e-6)
     options: dict[str, Any] = {"detector": DETECTORS["lof"], "search": "breadth_first"}
     release = pcor.release(here.table, 0, 0.25, delta=1e-6, budget=budget, **options)

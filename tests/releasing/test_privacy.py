@@ -257,7 +257,7 @@ class Overspending(pcor.DepthFirst):
 
 
 def test_a_search_cannot_buy_more_choices_than_it_declared() -> None:
-    here, _ = f_neighbours(NESTED, DETECTORS["lof"])
+    here = small(NESTED, DETECTORS["lof"])
     with pytest.raises(RuntimeError, match="more paid choices"):
         pcor.release(
             here.table, 0, EPSILON, detector=DETECTORS["lof"], search=Overspending(samples=3)
@@ -279,7 +279,7 @@ def test_a_utility_that_is_falsely_declared_monotone_is_found() -> None:
 @pytest.mark.parametrize("selection", ["exponential", "permute_and_flip"])
 def test_the_chances_add_up_to_one_over_valid_contexts(search: pcor.Search, selection: str) -> None:
     detector = DETECTORS["lof"]
-    here, _ = f_neighbours(STEEP, detector)
+    here = small(STEEP, detector)
     chances = pcor.audit.exact_distribution(
         here.table, 0, 1, detector=detector, search=search, selection=selection
     )
@@ -289,7 +289,7 @@ def test_the_chances_add_up_to_one_over_valid_contexts(search: pcor.Search, sele
 
 def test_direct_draws_in_proportion_to_the_exponential_of_the_population() -> None:
     detector = DETECTORS["lof"]
-    here, _ = f_neighbours(LARGE, detector)
+    here = small(LARGE, detector)
     found = pcor.matching_contexts(here.table, 0, detector)
     weights = [math.exp(0.3 * int(n)) for n in found.populations]
     chances = pcor.audit.exact_distribution(
@@ -301,7 +301,7 @@ def test_direct_draws_in_proportion_to_the_exponential_of_the_population() -> No
 
 def test_uniform_with_few_tries_can_come_back_with_nothing_and_says_how_often() -> None:
     detector = DETECTORS["lof"]
-    here, _ = f_neighbours(LARGE, detector)
+    here = small(LARGE, detector)
     search = pcor.Uniform(samples=1, tries=3)  # fewer than the 8 contexts: draws, not a list
     chances = pcor.audit.exact_distribution(here.table, 0, 1, detector=detector, search=search)
     valid = len(here.coe) / 8
@@ -309,7 +309,7 @@ def test_uniform_with_few_tries_can_come_back_with_nothing_and_says_how_often() 
 
 
 def test_too_many_paths_are_refused() -> None:
-    here, _ = f_neighbours(LARGE, DETECTORS["lof"])
+    here = small(LARGE, DETECTORS["lof"])
     with pytest.raises(pcor.errors.TooLarge, match="paths of decisions"):
         pcor.audit.exact_distribution(
             here.table, 0, 1, detector=DETECTORS["lof"], search="random_walk", samples=50, limit=500

@@ -1,13 +1,12 @@
 """Two palettes for all pictures: the colours of the service's page, with names.
 
 Public. WCAG 2.2 asks for a contrast of 4.5 between text and ground and of 3 between a mark that
-means something and its ground; ``TEXTS`` and ``MARKS`` list the pairs that the pictures use, and a
-test computes them.
+means something and its ground; a test computes it for the pairs that the pictures use.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 FONT = (
     "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, "
@@ -77,31 +76,5 @@ DARK = Palette(
     lines=("#7cc7bd", "#f08a4b", "#a3adb3", "#dcb43c", "#4fc38c", "#6cb4ee", "#b79af0", "#ee83bd"),
 )
 PALETTES = (LIGHT, DARK)
-
-TEXTS = (
-    *(("ink", "paper"), ("soft", "paper"), ("accent", "paper")),
-    *(("ink", "surface"), ("soft", "surface"), ("accent", "surface")),
-    *(("tint_ink", "tint"), ("ink", "tint"), ("on_accent", "accent")),
-)
-MARKS = (
-    *(("line_strong", "paper"), ("line_strong", "surface"), ("line_strong", "tint")),
-    *(("accent", "paper"), ("accent", "tint"), ("accent", "surface")),
-)
-
-
-def contrast(one: str, other: str) -> float:
-    """Return the contrast of two colours, from 1 to 21 (WCAG 2.2, relative luminance).
-
-    >>> contrast("#000000", "#ffffff"), contrast("#777777", "#777777")
-    (21.0, 1.0)
-    """
-    dark, light = sorted((_luminance(one), _luminance(other)))
-    return (light + 0.05) / (dark + 0.05)
-
-
-def _luminance(colour: str) -> float:
-    parts = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
-    red, green, blue = (
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
-    )
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+# The names of single colours.
+COLOURS = tuple(one.name for one in fields(Palette) if one.name not in ("mode", "lines"))

@@ -18,8 +18,11 @@ from typing import Any
 
 import vl_convert
 
+from pcor.audit.charts import SHAPES
+from tools.pictures import FOLDER
 from tools.pictures.palette import FONT, Palette
 
+NUMBERS = FOLDER / "tradeoff.json"
 TITLE = "What utility an epsilon buys"
 COMMANDS = ("pcor tradeoff --json", "pcor tradeoff --detector tail --json")
 KEPT = ("detector", "line", "guarantee", "records", "epsilon", "utility", "low", "high", "validity")
@@ -29,11 +32,6 @@ PANELS = {
     "lof": "Outliers by lof (the default), OCDP",
     "tail": "Outliers by tail, OCDP and dp",
 }
-_STAR = "M0,-1L.22,-.31L.95,-.31L.36,.12L.59,.81L0,.38L-.59,.81L-.36,.12L-.95,-.31L-.22,-.31Z"
-_SHAPES = (
-    *("circle", "square", "cross", "diamond", "triangle-up"),
-    *("triangle-down", "triangle-right", "triangle-left", _STAR),
-)
 
 
 def measure() -> str:
@@ -43,52 +41,41 @@ def measure() -> str:
         program = Path(sys.executable).with_name("pcor")
         arguments = [str(program), *command.split()[1:]]
         printed = subprocess.run(arguments, check=True, capture_output=True)  # noqa: S603
-        points += kept(json.loads(printed.stdout)["points"], detector)
-    return as_text(points)
+        measured = json.loads(printed.stdout)["points"]
+        points += [kept(point) for point in measured if point["detector"] == detector]
+    rows = ",\n".join(f"  {json.dumps(point)}" for point in points)  # one to a line, for diffs
+    return f'{{\n "commands": {json.dumps(COMMANDS)},\n "points": [\n{rows}\n ]\n}}\n'
 
 
-def as_text(points: list[dict[str, Any]]) -> str:
-    """Write the points with the commands that made them, one to a line."""
-    rows = ",\n".join(f"  {json.dumps(point)}" for point in points)
-    commands = json.dumps(list(COMMANDS))
-    return f'{{\n "commands": {commands},\n "points": [\n{rows}\n ]\n}}\n'
+def kept(point: dict[str, Any]) -> dict[str, Any]:
+    """Keep of a point what is drawn, by four decimals."""
+    given = {name: point[name] for name in KEPT}
+    return {n: round(one, 4) if isinstance(one, float) else one for n, one in given.items()}
 
 
-def kept(points: list[dict[str, Any]], detector: str) -> list[dict[str, Any]]:
-    """Keep what is drawn: of one detector, by four decimals."""
-    return [
-        {
-            name: round(point[name], 4) if isinstance(point[name], float) else point[name]
-            for name in KEPT
-        }
-        for point in points
-        if point["detector"] == detector
-    ]
-
-
-def read(folder: Path) -> list[dict[str, Any]]:
+def read() -> list[dict[str, Any]]:
     """Return the points that were kept."""
-    text = (folder / "tradeoff.json").read_text(encoding="utf-8")
-    points: list[dict[str, Any]] = json.loads(text)["points"]
+    points: list[dict[str, Any]] = json.loads(NUMBERS.read_text(encoding="utf-8"))["points"]
     return points
 
 
-def tradeoff(palette: Palette, points: list[dict[str, Any]]) -> str:
+def chart(palette: Palette) -> str:
     """Draw the picture; its metadata has the fingerprint of what it was drawn from."""
-    drawn = specification(palette, points)
-    picture: str = vl_convert.vegalite_to_svg(drawn)
+    points = read()
+    described = specification(palette, points)
+    picture: str = vl_convert.vegalite_to_svg(described)
     said = (
         f'role="img" aria-labelledby="title desc"><title id="title">{escape(TITLE)}</title>'
         f'<desc id="desc">{escape(describe(points))}</desc>'
-        f"<metadata>{fingerprint(drawn)}</metadata>"
+        f"<metadata>{fingerprint(described)}</metadata>"
     )
     head, body = picture.split(">", 1)
     return f"{head} {said}{body}\n"
 
 
-def fingerprint(drawn: dict[str, Any]) -> str:
+def fingerprint(described: dict[str, Any]) -> str:
     """Return the SHA-256 of a chart's specification: its bytes may differ between versions."""
-    return hashlib.sha256(json.dumps(drawn, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
 
 
 def describe(points: list[dict[str, Any]]) -> str:
@@ -163,7 +150,7 @@ def _panel(
         "scale": {"domain": names, "range": colours[: len(names)]},
         "legend": legend,
     }
-    shape = colour | {"scale": {"domain": names, "range": list(_SHAPES[: len(names)])}}
+    shape = colour | {"scale": {"domain": names, "range": list(SHAPES[: len(names)])}}
     return {
         "title": {"text": heading, "fontSize": 15},
         "width": 322,

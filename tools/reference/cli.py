@@ -1,4 +1,4 @@
-"""The page of the command line: every command, its arguments and options."""
+"""The command line: every command, its arguments and options."""
 
 from __future__ import annotations
 
@@ -13,41 +13,32 @@ import typer
 from pcor.cli import app
 from tools.reference import markdown
 
-_INTRO = """
-Results go to stdout, everything else to stderr. With `--json` a command prints one JSON object on
-stdout, also where it refuses: `{"ok": false, "error": "...", "kind": "..."}`. Every command has
-`--help`; `pcor --install-completion` teaches your shell their names.
-"""
-
 _WORDS = {str: "TEXT", int: "INTEGER", float: "NUMBER", Path: "PATH"}
 
 # How typer offers these depends on what is installed beside it.
 _SHELL = ("help", "install_completion", "show_completion")
 
-_EXITS = (
-    ("0", "done"),
-    ("1", "an internal error, and nothing was released; or `pcor doctor` found something missing"),
-    ("2", "something in the request is wrong; the message says what and how to go on"),
-    ("3", "the budget cannot pay; nothing was spent"),
-    ("4", "there is no context in which the record is an outlier"),
-    ("5", "the ledger or the service cannot be used"),
-    ("130", "interrupted by Ctrl-C"),
-)
+
+def overview() -> str:
+    """Return a line for each command."""
+    rows = []
+    for words, one in commands(_program(), ("pcor",)):
+        title = " ".join(words)
+        first = _paragraphs(one)[0].split(". ")[0].rstrip(".")
+        rows.append([markdown.link(f"`{title}`", f"#{markdown.anchor(title)}"), f"{first}."])
+    return markdown.table(["command", "what it does"], rows)
 
 
-def page() -> str:
-    """Return the page."""
-    top: Any = typer.main.get_command(app)
-    found = list(commands(top, ("pcor",)))
-    exits = markdown.table(["exit code", "meaning"], [list(row) for row in _EXITS])
-    return markdown.page(
-        "Command line",
-        _INTRO,
-        _overview(found),
-        markdown.section(2, "Exit codes", exits, "By error: [errors](errors.md)."),
-        markdown.section(2, "pcor", *_help(top), _options(top)),
-        *(_command(words, one) for words, one in found),
-    )
+def details() -> str:
+    """Return the program and every command with all that it takes."""
+    program = _program()
+    whole = markdown.section(2, "pcor", *_help(program), _options(program))
+    found = commands(program, ("pcor",))
+    return "\n\n".join([whole, *(_command(words, one) for words, one in found)])
+
+
+def _program() -> Any:
+    return typer.main.get_command(app)
 
 
 def commands(group: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -56,21 +47,10 @@ def commands(group: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ..
     for name in group.list_commands(context):
         one = group.get_command(context, name)
         one = one.load() if hasattr(one, "load") else one  # pcor imports a command when it is used
-        if one.hidden:
-            continue
         if hasattr(one, "list_commands"):
             yield from commands(one, (*words, name))
         else:
             yield (*words, name), one
-
-
-def _overview(found: list[tuple[tuple[str, ...], Any]]) -> str:
-    rows = []
-    for words, one in found:
-        title = " ".join(words)
-        first = _paragraphs(one)[0].split(". ")[0].rstrip(".")
-        rows.append([markdown.link(f"`{title}`", f"#{markdown.anchor(title)}"), f"{first}."])
-    return markdown.table(["command", "what it does"], rows)
 
 
 def _command(words: tuple[str, ...], one: Any) -> str:
@@ -99,20 +79,11 @@ def _help(one: Any) -> list[str]:
     """Return the paragraphs; those that are a command line become blocks."""
     parts = []
     for paragraph in _paragraphs(one):
-        before, _, example = paragraph.partition("Example: ")
-        if example and not before:
-            parts.append(markdown.block(_joined(example)))
-        elif paragraph.startswith("pcor "):
-            parts.append(markdown.block(_joined(paragraph)))
-        else:
-            parts.append(" ".join(paragraph.split()))
+        words = " ".join(paragraph.removeprefix("Example: ").split())
+        # Commands stand on a line each.
+        shown = markdown.block(re.sub(r" (?=pcor [a-z]+ )", "\n", words))
+        parts.append(shown if words.startswith("pcor ") else words)
     return parts
-
-
-def _joined(text: str) -> str:
-    """Return commands, one on each line."""
-    lines = " ".join(text.split())
-    return re.sub(r" (?=pcor [a-z]+ )", "\n", lines)
 
 
 def _arguments(one: Any) -> str:
@@ -127,7 +98,10 @@ def _arguments(one: Any) -> str:
 def _options(one: Any) -> str:
     rows = [
         [
-            ", ".join(markdown.code(f"{o} {_value(p, _hints(one))}".strip()) for o in _names(p)),
+            ", ".join(
+                markdown.code(f"{name} {_value(p, _hints(one))}")
+                for name in (*p.opts, *p.secondary_opts)
+            ),
             _default(p),
             _said(p),
         ]
@@ -137,16 +111,10 @@ def _options(one: Any) -> str:
     return markdown.table(["option", "default", "meaning"], rows)
 
 
-def _names(one: Any) -> list[str]:
-    return [*one.opts, *one.secondary_opts]
-
-
 def _value(one: Any, hints: Mapping[str, Any]) -> str:
     """Return the word for an option's value; from the function, which typer's versions share."""
     if getattr(one, "is_flag", False):
         return ""
-    if one.metavar:
-        return str(one.metavar)
     return next((_WORDS[kind] for kind in _kinds(hints.get(one.name, str)) if kind in _WORDS), "")
 
 
@@ -158,8 +126,6 @@ def _kinds(hint: Any) -> Iterator[Any]:
 
 
 def _hints(command: Any) -> dict[str, Any]:
-    if not command.callback:
-        return {}
     # What makes options of declared settings has a signature of its own; the function has not.
     return get_type_hints(
         inspect.unwrap(command.callback, stop=lambda one: hasattr(one, "__signature__"))
@@ -172,7 +138,7 @@ def _default(one: Any) -> str:
     given = one.default
     if given is None or given is False or callable(given) or given in ((), []):
         return ""
-    return markdown.code(given if isinstance(given, str | int | float) else str(given))
+    return markdown.code(given)
 
 
 def _said(one: Any) -> str:

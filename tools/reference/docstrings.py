@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from textwrap import dedent
 
 from tools.reference import markdown
 
-_SECTIONS = ("Args", "Attributes", "Returns", "Yields", "Raises")
-_HEADING = re.compile(rf"^({'|'.join(_SECTIONS)}):$")
-_ITEM = re.compile(r"^(\*{0,2}\w+)(?: \([^)]*\))?: ?(.*)$")
+# A heading with the indented lines that follow it; and a name with its meaning, among those.
+_SECTION = re.compile(r"^(Args|Attributes|Raises):\n((?: .*\n?|\n)+)", re.MULTILINE)
+_ITEM = re.compile(r"^(\w+): (.*(?:\n(?: .*)?)*)", re.MULTILINE)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Doc:
     """A docstring in parts.
 
     Attributes:
         prose: the paragraphs, as Markdown.
         named: section -> name -> meaning.
-        told: section -> text, for sections without names.
     """
 
-    prose: str = ""
-    named: dict[str, dict[str, str]] = field(default_factory=dict)
-    told: dict[str, str] = field(default_factory=dict)
+    prose: str
+    named: dict[str, dict[str, str]]
 
     @property
     def first(self) -> str:
@@ -45,33 +44,12 @@ def parse(text: str) -> Doc:
     >>> doc.prose, doc.named["Args"]
     ('Do it.', {'what': 'the `thing` to do.'})
     """
-    doc, prose, lines = Doc(), [], inspect.cleandoc(text).splitlines()
-    while lines:
-        line = lines.pop(0)
-        found = _HEADING.match(line)
-        if found is None:
-            prose.append(line)
-            continue
-        inside = []
-        while lines and (not lines[0].strip() or lines[0].startswith(" ")):
-            inside.append(lines.pop(0))
-        _keep(doc, found[1], inspect.cleandoc("\n" + "\n".join(inside)))
-    doc.prose = _as_markdown(prose)
-    return doc
-
-
-def _keep(doc: Doc, section: str, text: str) -> None:
-    names: dict[str, str] = {}
-    for line in text.splitlines():
-        found = None if line.startswith(" ") else _ITEM.match(line)
-        if found is not None:
-            names[found[1]] = found[2]
-        elif names:
-            names[list(names)[-1]] += f" {line.strip()}"
-    if names and section in ("Args", "Attributes", "Raises"):
-        doc.named[section] = {name: inline(meaning) for name, meaning in names.items()}
-    else:
-        doc.told[section] = inline(text)
+    text = inspect.cleandoc(text)
+    named = {
+        section: {name: inline(meaning) for name, meaning in _ITEM.findall(dedent(inside))}
+        for section, inside in _SECTION.findall(text)
+    }
+    return Doc(_as_markdown(_SECTION.sub("", text)), named)
 
 
 def inline(text: str) -> str:
@@ -79,16 +57,12 @@ def inline(text: str) -> str:
     return re.sub(r"``(.+?)``", r"`\1`", " ".join(text.split()))
 
 
-def _as_markdown(lines: list[str]) -> str:
+def _as_markdown(text: str) -> str:
     """Return paragraphs; examples and indented passages become blocks."""
     parts = []
-    for part in re.split(r"\n{2,}", "\n".join(lines).strip()):
-        if part.startswith(">>> "):
-            parts.append(markdown.block(part))
-        elif part.startswith("    "):
-            parts.append(markdown.block(inspect.cleandoc("\n" + part)))
-        elif re.match(r"[-*] |\d\. ", part):
-            parts.append(re.sub(r"``(.+?)``", r"`\1`", part))
+    for part in re.split(r"\n{2,}", text.strip()):
+        if part.startswith((">>> ", "    ")):
+            parts.append(markdown.block(dedent(part)))
         else:
             parts.append(inline(part.removesuffix("::") + (":" if part.endswith("::") else "")))
     return "\n\n".join(parts)

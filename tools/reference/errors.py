@@ -1,14 +1,10 @@
-"""The page of errors: class, kind, exit code, HTTP status, meaning."""
+"""The errors: class, kind, exit code, HTTP status, meaning."""
 
 from __future__ import annotations
 
 import ast
-import importlib
-import inspect
-import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 from pcor import client, errors, service
 from pcor.service.core import problems
@@ -16,42 +12,17 @@ from tools.reference import docstrings, markdown
 
 PAGES = Path(__file__).parents[2] / "docs" / "errors"
 
-_INTRO = """
-Everything that can be refused. In Python it is raised; the command line says it on stderr and exits
-with its code; the service answers with its status and `application/problem+json`. No message quotes
-a row, a count, a score or a draw, so it can be shown to the analyst and written to a log. The
-`kind` is for programs and does not change; follow it to the cause and the fix.
-"""
 
-_SERVICE = """
-The service refuses some requests before they reach the library. The body is the same for all:
-`type`, `title`, `status`, `kind`, `detail`. Words in braces are filled in.
-"""
-
-
-def page() -> str:
-    """Return the page."""
+def of_library() -> str:
+    """Return the errors of the library, each below the one that it is a kind of."""
     rows = [_row(kind, depth) for kind, depth in family()]
-    return markdown.page(
-        "Errors",
-        _INTRO,
-        markdown.section(
-            2,
-            "Errors of the library",
-            markdown.table(["class", "kind", "exit code", "HTTP", "meaning"], rows),
-            "A class stands below the one that it is a kind of: `except pcor.PcorError` catches "
-            "them all.",
-        ),
-        markdown.section(
-            2,
-            "Problems of the service",
-            _SERVICE,
-            markdown.table(
-                ["HTTP", "kind", "detail"],
-                [[str(s), _page_of(k), detail] for s, k, detail in service_problems()],
-            ),
-        ),
-    )
+    return markdown.table(["class", "kind", "exit code", "HTTP", "meaning"], rows)
+
+
+def of_service() -> str:
+    """Return what the service refuses before it reaches the library."""
+    rows = [[str(status), _page_of(kind), said] for status, kind, said in service_problems()]
+    return markdown.table(["HTTP", "kind", "detail"], rows)
 
 
 def family(
@@ -84,20 +55,14 @@ def _page_of(kind: str) -> str:
 def service_problems() -> list[tuple[int, str, str]]:
     """Return what the service's own code refuses: status, kind and the sentence."""
     found = set()
-    for module in _modules():
-        for node in ast.walk(ast.parse(inspect.getsource(module))):
+    for path in Path(service.__path__[0]).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Problem":
                 given = [_text(one) for one in node.args[:3]]
                 if len(given) == 3 and given[0].isdigit() and given[1] and given[2]:
                     found.add((int(given[0]), given[1], given[2]))
     found |= {(status, kind, said) for status, (kind, said) in problems._BY_STATUS.items()}
     return sorted(found)
-
-
-def _modules() -> Iterator[ModuleType]:
-    for one in pkgutil.walk_packages(service.__path__, f"{service.__name__}."):
-        if ".migrations" not in one.name:
-            yield importlib.import_module(one.name)
 
 
 def _text(node: ast.expr) -> str:

@@ -1,10 +1,11 @@
-"""The page of the service: every route of its OpenAPI document, and who may call it."""
+"""The routes of the service: all of its OpenAPI document, and who may call them."""
 
 from __future__ import annotations
 
 import inspect
 import json
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI
@@ -13,19 +14,7 @@ from fastapi.routing import APIRoute
 from pcor.service.api import roles
 from pcor.service.app import ROUTERS
 from pcor.service.core import problems
-from tools.reference import docstrings, markdown
-
-_INTRO = """
-What `pcor serve` answers. Bodies and answers are JSON. A key goes with every request but those for
-health, as `Authorization: Bearer pcor_...`; its role says what it may do. A field that is not
-declared is refused. The service gives the same as an OpenAPI document at `/openapi.json`. How to
-run it: [run the service](../how-to/service.md).
-"""
-
-_PROBLEMS = f"""
-A refusal is `{problems.MEDIA_TYPE}` (RFC 9457) with the members below. Every route may answer with
-any of these; what each `kind` means is in [errors](errors.md).
-"""
+from tools.reference import docstrings, json_types, markdown
 
 # In our words: Python's own names for some of them differ from version to version.
 _STATUSES = {
@@ -48,18 +37,57 @@ _STATUSES = {
 }
 
 
-def page() -> str:
-    """Return the page."""
-    document = described()
-    who = dict(rights())
-    routes = [
-        _route(method, path, one, who[method, path], document)
-        for path, methods in document["paths"].items()
-        for method, one in methods.items()
+def overview() -> str:
+    """Return a line for each route."""
+    rows = [
+        [_linked(title), who, docstrings.inline(one["description"].split("\n\n")[0])]
+        for title, who, one in _operations()
     ]
-    return markdown.page("HTTP", _INTRO, _overview(document, who), _common(), *routes)
+    return markdown.table(["route", "who", "what it does"], rows)
 
 
+def members() -> str:
+    """Return the members of a refusal."""
+    declared = problems.ProblemBody.model_json_schema()["properties"]
+    rows = [[markdown.code(name), json_types.told(one)] for name, one in declared.items()]
+    return markdown.table(["member", "type"], rows)
+
+
+def statuses() -> str:
+    """Return the refusals that any route may answer with."""
+    rows = [[str(status), _STATUSES[int(status)]] for status in problems.COMMON]
+    return markdown.table(["status", "meaning"], rows)
+
+
+def routes() -> str:
+    """Return what every route takes and answers."""
+    return "\n\n".join(
+        markdown.section(
+            2,
+            title,
+            "\n\n".join(map(docstrings.inline, one["description"].split("\n\n"))),
+            f"For: {who}.",
+            _parameters(one),
+            _body(one),
+            _answers(one),
+        )
+        for title, who, one in _operations()
+    )
+
+
+def _operations() -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Yield each route: its title, who may call it, and what the document says of it."""
+    who = dict(rights())
+    for path, methods in described()["paths"].items():
+        for method, one in methods.items():
+            yield f"{method.upper()} {path}", who[method, path], one
+
+
+def _linked(title: str) -> str:
+    return markdown.link(f"`{title}`", f"#{markdown.anchor(title)}")
+
+
+@cache
 def described() -> dict[str, Any]:
     """Return the OpenAPI document; the routes need no service for that."""
     app = FastAPI(title="PCOR", version="1")
@@ -88,54 +116,12 @@ def _roles(route: APIRoute) -> str:
     return "anybody, without a key"
 
 
-def _title(method: str, path: str) -> str:
-    return f"{method.upper()} {path}"
-
-
-def _overview(document: Mapping[str, Any], who: Mapping[tuple[str, str], str]) -> str:
-    rows = []
-    for path, methods in document["paths"].items():
-        for method, one in methods.items():
-            title = _title(method, path)
-            first = docstrings.inline(one["description"].split("\n\n")[0])
-            linked = markdown.link(f"`{title}`", f"#{markdown.anchor(title)}")
-            rows.append([linked, who[method, path], first])
-    return markdown.table(["route", "who", "what it does"], rows)
-
-
-def _common() -> str:
-    statuses = [[str(s), _STATUSES[int(s)]] for s in problems.COMMON]
-    members = problems.ProblemBody.model_json_schema()["properties"]
-    return markdown.section(
-        2,
-        "Problems",
-        _PROBLEMS,
-        markdown.table(["member", "type"], [[f"`{m}`", d["type"]] for m, d in members.items()]),
-        markdown.table(["status", "meaning"], statuses),
-    )
-
-
-def _route(
-    method: str, path: str, one: Mapping[str, Any], who: str, document: Mapping[str, Any]
-) -> str:
-    told = "\n\n".join(docstrings.inline(part) for part in one["description"].split("\n\n"))
-    return markdown.section(
-        2,
-        _title(method, path),
-        told,
-        f"For: {who}.",
-        _parameters(one),
-        _body(one, document),
-        _answers(one),
-    )
-
-
 def _parameters(one: Mapping[str, Any]) -> str:
     rows = [
         [
             markdown.code(given["name"]),
             given["in"],
-            _type(given["schema"]),
+            json_types.told(given["schema"]),
             "required" if given["required"] else _default(given["schema"]),
             docstrings.inline(given.get("description", "")),
         ]
@@ -144,20 +130,22 @@ def _parameters(one: Mapping[str, Any]) -> str:
     return markdown.table(["parameter", "in", "type", "default", "meaning"], rows)
 
 
-def _body(one: Mapping[str, Any], document: Mapping[str, Any]) -> str:
+def _body(one: Mapping[str, Any]) -> str:
     if "requestBody" not in one:
         return ""
-    schema = one["requestBody"]["content"]["application/json"]["schema"]
-    model = document["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
-    about = docstrings.inline(model.get("description", ""))
+    declared = described()["components"]["schemas"]
+    model = declared[
+        json_types.name_of(one["requestBody"]["content"]["application/json"]["schema"])
+    ]
     rows = [
         [
             markdown.code(name),
-            _type(field, document),
+            json_types.told(field, declared),
             "required" if name in model.get("required", ()) else _default(field),
         ]
         for name, field in model["properties"].items()
     ]
+    about = docstrings.inline(model["description"])
     return f"Body: {about}\n\n" + markdown.table(["member", "type", "default"], rows)
 
 
@@ -177,40 +165,3 @@ def _answers(one: Mapping[str, Any]) -> str:
 def _default(schema: Mapping[str, Any]) -> str:
     given = schema.get("default")
     return "" if given in (None, "") else markdown.code(json.dumps(given))
-
-
-def _type(schema: Mapping[str, Any], document: Mapping[str, Any] | None = None) -> str:
-    """Return a type with its limits, in words."""
-    if "$ref" in schema:
-        name = schema["$ref"].rsplit("/", 1)[1]
-        fields = (document or {})["components"]["schemas"][name]
-        inside = ", ".join(markdown.code(field) for field in fields["properties"])
-        return f"object: {inside}"
-    if "anyOf" in schema:
-        kinds = [_type(one, document) for one in schema["anyOf"] if one.get("type") != "null"]
-        return " or ".join(dict.fromkeys(kinds))
-    if "const" in schema:
-        return markdown.code(json.dumps(schema["const"]))
-    if "enum" in schema:
-        return " or ".join(markdown.code(json.dumps(value)) for value in schema["enum"])
-    words = str(schema["type"])
-    if words == "array":
-        words += f" of {_type(schema['items'], document)}"
-    return words + _limits(schema)
-
-
-def _limits(schema: Mapping[str, Any]) -> str:
-    said = []
-    for key, words in (
-        ("minimum", ">= {}"),
-        ("exclusiveMinimum", "> {}"),
-        ("maximum", "<= {}"),
-        ("maxLength", "at most {} characters"),
-        ("maxItems", "at most {} of them"),
-    ):
-        if key in schema:
-            number = schema[key]
-            said.append(words.format(f"{int(number):,}" if number == int(number) else number))
-    if "pattern" in schema:
-        said.append(f"like {markdown.code(schema['pattern'])}")
-    return f" ({', '.join(said)})" if said else ""

@@ -6,14 +6,6 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 
-_NOTE = "<!-- Written from the code by `python -m tools.reference`. Do not edit. -->"
-
-
-def page(title: str, *parts: str) -> str:
-    """Return a page: its parts with one empty line between them."""
-    filled = [part.strip("\n") for part in (_NOTE, f"# {title}", *parts) if part.strip()]
-    return "\n\n".join(filled) + "\n"
-
 
 def section(level: int, title: str, *parts: str) -> str:
     """Return a heading with what belongs to it."""

@@ -1,4 +1,4 @@
-"""The page of the Python library: every name in ``pcor.__all__``."""
+"""The Python library: every name in ``pcor.__all__``."""
 
 from __future__ import annotations
 
@@ -12,83 +12,57 @@ import pcor
 from tools.reference import docstrings, markdown, signatures
 
 # In the order in which somebody meets them. A name that is in no group still gets its place.
-GROUPS: dict[str, tuple[str, ...]] = {
-    "Describe a table": ("Schema", "Attribute", "Metric", "Table", "Context"),
-    "Make a release": (
-        "plan",
-        "release",
-        "Settings",
-        "Plan",
-        "Release",
-        "Promise",
-        "OCDP",
-        "PureDP",
-        "plan_many",
-        "release_many",
-    ),
-    "Pay": ("Budget", "Ledger", "Client"),
-    "Detectors": (
-        "LOF",
-        "Grubbs",
-        "Histogram",
-        "Tail",
-        "Neighbourhood",
-        "RareBin",
-        "Estimator",
-        "Detector",
-        "CountDetector",
-        "get_detector",
-        "register_detector",
-    ),
-    "Searches": (
-        "Direct",
-        "WidestFirst",
-        "Uniform",
-        "RandomWalk",
-        "DepthFirst",
-        "BreadthFirst",
-        "Search",
-    ),
-    "Utilities": ("PopulationSize", "Overlap", "Utility", "Population"),
-    "For the owner only": ("matching_contexts", "MatchingContexts", "is_outlier", "outliers"),
-    "Refusals": ("PcorError",),
+GROUPS = {
+    "Describe a table": "Schema Attribute Metric Table Context",
+    "Make a release": "plan release Settings Plan Release Promise OCDP PureDP plan_many "
+    "release_many",
+    "Pay": "Budget Ledger Client",
+    "Detectors": "LOF Grubbs Histogram Tail Neighbourhood RareBin Estimator Detector CountDetector "
+    "get_detector register_detector",
+    "Searches": "Direct WidestFirst Uniform RandomWalk DepthFirst BreadthFirst Search",
+    "Utilities": "PopulationSize Overlap Utility Population",
+    "For the owner only": "matching_contexts MatchingContexts is_outlier outliers",
+    "Refusals": "PcorError",
 }
 MODULES = "Modules"
 OTHERS = "Other names"
 
-_INTRO = """
-Everything that `import pcor` offers. Names that do not stand here are not for use from outside and
-may change. Every refusal is one of the [errors](errors.md).
-"""
+
+def overview() -> str:
+    """Return the names, by what they are for."""
+    rows = [[title, ", ".join(map(linked, named))] for title, named in groups().items()]
+    return markdown.table(["group", "names"], rows)
 
 
-def page() -> str:
-    """Return the page."""
+def names() -> str:
+    """Return every name with what it takes, has and does."""
     parts = [
-        markdown.section(2, title, *(_name(name, getattr(pcor, name)) for name in names))
-        for title, names in groups().items()
-        if names and title != MODULES
+        markdown.section(2, title, *(_name(name, getattr(pcor, name)) for name in named))
+        for title, named in groups().items()
+        if title != MODULES
     ]
-    modules = [_module(name, getattr(pcor, name)) for name in groups()[MODULES]]
-    return markdown.page("Python", _INTRO, _overview(), *parts, *modules)
+    parts += [_module(name, getattr(pcor, name)) for name in groups()[MODULES]]
+    return "\n\n".join(parts)
 
 
-def groups() -> dict[str, tuple[str, ...]]:
+def groups() -> dict[str, list[str]]:
     """Return the groups with every public name in exactly one of them."""
-    modules = tuple(
-        name for name in pcor.__all__ if isinstance(getattr(pcor, name), types.ModuleType)
-    )
-    grouped = {name for names in GROUPS.values() for name in names} | set(modules)
-    others = tuple(name for name in pcor.__all__ if name not in grouped)
-    return {**GROUPS, OTHERS: others, MODULES: modules}
+    found = {title: named.split() for title, named in GROUPS.items()}
+    grouped = {name for named in found.values() for name in named}
+    others = [name for name in pcor.__all__ if name not in grouped]
+    modules = [one for one in others if isinstance(getattr(pcor, one), types.ModuleType)]
+    others = [name for name in others if name not in modules]
+    return found | ({OTHERS: others} if others else {}) | {MODULES: modules}
 
 
 def heading(name: str) -> str:
     """Return the heading of a name; an anchor does not tell ``Plan`` from ``plan``.
 
-    >>> heading("plan"), heading("Plan"), heading("Schema")
-    ('plan', 'Plan (class)', 'Schema')
+    >>> heading("plan"), heading("Plan"), heading("audit")
+    ('plan', 'Plan (class)', 'pcor.audit')
     """
+    if isinstance(getattr(pcor, name, None), types.ModuleType):
+        return f"pcor.{name}"
     place, _, last = name.rpartition(".")
     known = dir(getattr(pcor, place)) if place else pcor.__all__
     same = [one for one in known if one.lower() == last.lower()]
@@ -100,21 +74,9 @@ def linked(name: str) -> str:
     return markdown.link(f"`{name}`", f"#{markdown.anchor(heading(name))}")
 
 
-def _overview() -> str:
-    rows = []
-    for title, names in groups().items():
-        if title == MODULES:
-            links = [markdown.link(f"`{one}`", f"#pcor{one}") for one in names]
-        else:
-            links = [linked(one) for one in names]
-        rows.append([title, ", ".join(links)] if links else ["", ""])
-    return markdown.table(["group", "names"], [row for row in rows if row[0]])
-
-
 def _module(name: str, module: types.ModuleType) -> str:
     """Return the part of a module: what it is, and its public names."""
-    about = docstrings.read(module).prose
-    title = f"pcor.{name}"
+    about, title = docstrings.read(module).prose, heading(name)
     if name == "errors":
         about = "\n\n".join([about.split("\n\n```")[0], "All of them: [errors](errors.md)."])
         return markdown.section(2, title, about)
@@ -152,7 +114,7 @@ def _name(name: str, thing: Any) -> str:
 def _function(level: int, name: str, thing: Any) -> str:
     doc = docstrings.read(thing)
     signature = markdown.block(signatures.written(name, thing))
-    return markdown.section(level, name, signature, doc.prose, _arguments(doc, thing), _ends(doc))
+    return markdown.section(level, name, signature, doc.prose, _arguments(doc, thing), _raises(doc))
 
 
 def _arguments(doc: docstrings.Doc, thing: Any) -> str:
@@ -170,12 +132,10 @@ def _arguments(doc: docstrings.Doc, thing: Any) -> str:
     return markdown.table(["argument", "type", "default", "meaning"], rows) if told else ""
 
 
-def _ends(doc: docstrings.Doc) -> str:
-    """Return what comes back, and what is refused."""
-    said = [f"{title}: {text}" for title, text in doc.told.items()]
+def _raises(doc: docstrings.Doc) -> str:
+    """Return what is refused."""
     raised = doc.named.get("Raises", {})
-    said += [f"Raises `{name}`: {meaning}" for name, meaning in raised.items()]
-    return "\n\n".join(said)
+    return "\n\n".join(f"Raises `{name}`: {meaning}" for name, meaning in raised.items())
 
 
 def _class(name: str, thing: type) -> str:
@@ -192,7 +152,7 @@ def _class(name: str, thing: type) -> str:
         kind,
         _arguments(doc, thing) if signature else "",
         _attributes(thing, doc),
-        _ends(doc),
+        _raises(doc),
         *_calls(name.split(".")[-1], thing),
     )
 
@@ -202,7 +162,7 @@ def _calls(name: str, thing: type) -> list[str]:
     rows, parts = [], []
     for key, one in _methods(thing):
         doc = docstrings.read(one)
-        if doc.named or doc.told or "\n\n" in doc.prose:
+        if doc.named or "\n\n" in doc.prose:
             parts.append(_function(4, f"{name}.{key}", one))
         else:
             signature = signatures.written(key, one, widest=1000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from typing import Any, get_type_hints
+from typing import Any
 
 WIDEST = 88
 
@@ -41,15 +41,12 @@ def written(
 
 def _parameter(one: inspect.Parameter) -> str:
     stars = "*" if one.kind is one.VAR_POSITIONAL else "**" if one.kind is one.VAR_KEYWORD else ""
-    typed = f": {annotation(one.annotation)}" if one.annotation is not one.empty else ""
-    equals = " = " if typed else "="
-    return f"{stars}{one.name}{typed}{equals + default(one) if default(one) else ''}"
+    given = f" = {default(one)}" if default(one) else ""
+    return f"{stars}{one.name}: {annotation(one.annotation)}{given}"
 
 
 def annotation(hint: object) -> str:
     """Return a type as it is written in the source."""
-    if hint is inspect.Parameter.empty:
-        return ""
     text = hint if isinstance(hint, str) else inspect.formatannotation(hint)
     return re.sub(r"\b(?:typing|collections\.abc|pcor(?:\.\w+)*)\.", "", text)
 
@@ -66,9 +63,6 @@ def default(one: inspect.Parameter) -> str:
 
 
 def hint_of(owner: type, name: str) -> str:
-    """Return how a class annotates an attribute."""
-    for above in owner.__mro__:
-        found = vars(above).get("__annotations__", {}).get(name)
-        if found is not None:
-            return annotation(found)
-    return annotation(get_type_hints(owner).get(name, inspect.Parameter.empty))
+    """Return how a class annotates an attribute; nothing where it does not."""
+    hints = (inspect.get_annotations(above).get(name) for above in owner.__mro__)
+    return next((annotation(hint) for hint in hints if hint is not None), "")

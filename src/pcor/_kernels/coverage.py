@@ -11,6 +11,10 @@ from pcor._kernels import kernel
 
 Array = Any
 
+# The required bits of each pair, its metric, rising, and its rows. A plain tuple: a named one takes
+# several microseconds to be recognised at each call.
+PairColumns = tuple[Array, Array, Array]
+
 
 @njit(cache=True, inline="always")
 def covers(mask: Array, required: Array, place: int) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pcor._kernels import kernel
-from pcor._kernels.coverage import covers
+from pcor._kernels.coverage import PairColumns, covers
 
 Array = Any
 
@@ -34,9 +34,7 @@ def _slack(n: float) -> float:
 @kernel
 def grubbs_verdicts(
     masks: Array,
-    required: Array,
-    values: Array,
-    counts: Array,
+    pairs: PairColumns,
     moments: Array,
     critical: Array,
     rule: tuple[int, float, int],
@@ -46,9 +44,7 @@ def grubbs_verdicts(
 
     Args:
         masks: the contexts, each of which covers V.
-        required: the required bits of each pair.
-        values: the metric of each pair less the centre, rising.
-        counts: the rows of each pair.
+        pairs: what they may cover, the metrics less the centre.
         moments: for each context count, sum and sum of squares about the centre; then, if known,
             the same of the values above V, and how many equal V's. Shape (3 or 7, contexts).
         critical: the critical value for each number of rows left.
@@ -66,25 +62,14 @@ def grubbs_verdicts(
         # The quick way needs the moments above V; the slow one removes row by row, and is tried
         # wherever the quick way cannot tell.
         if len(moments) > 3:
-            out[row] = _at_once(
-                masks[row], required, values, counts, critical, tail, v, moments[:, row]
-            )
+            out[row] = _at_once(masks[row], pairs, critical, tail, v, moments[:, row])
         if out[row] == UNSURE:
-            out[row] = _step_by_step(
-                masks[row], required, values, counts, critical, tail, v, moments[:, row]
-            )
+            out[row] = _step_by_step(masks[row], pairs, critical, tail, v, moments[:, row])
 
 
 @kernel
 def _at_once(
-    mask: Array,
-    required: Array,
-    values: Array,
-    counts: Array,
-    critical: Array,
-    tail: int,
-    v: float,
-    moments: Array,
+    mask: Array, pairs: PairColumns, critical: Array, tail: int, v: float, moments: Array
 ) -> int:
     """Decide without removing one by one.
 
@@ -97,6 +82,7 @@ def _at_once(
     left holds at least V and all below it, so its squared deviations sum to no less than theirs,
     over at most n - 1; and the critical value falls with the number of rows.
     """
+    required, values, _ = pairs
     n, total, square = moments[0], moments[1], moments[2]
     off = _slack(n)
     mean = total / n
@@ -139,22 +125,16 @@ def _at_once(
     # Not even with everybody beyond it gone is V far enough out.
     if side * (v - mean_left) + slack < needed_left / roughly:
         return NO
-    verdict: int = _in_leaps(mask, required, values, counts, critical, side, v, moments)
+    verdict: int = _in_leaps(mask, pairs, critical, side, v, moments)
     return verdict
 
 
 @kernel
 def _in_leaps(
-    mask: Array,
-    required: Array,
-    values: Array,
-    counts: Array,
-    critical: Array,
-    side: float,
-    v: float,
-    moments: Array,
+    mask: Array, pairs: PairColumns, critical: Array, side: float, v: float, moments: Array
 ) -> int:
     """Remove everything that is far enough out, test again, until V is or nothing is."""
+    required, values, counts = pairs
     n, total, square = moments[0], moments[1], moments[2]
     # Errors are measured against the sums before any removal: updates never make them smaller.
     scale, off = square, _slack(n)
@@ -187,20 +167,14 @@ def _in_leaps(
 
 @kernel
 def _step_by_step(
-    mask: Array,
-    required: Array,
-    values: Array,
-    counts: Array,
-    critical: Array,
-    tail: int,
-    v: float,
-    moments: Array,
+    mask: Array, pairs: PairColumns, critical: Array, tail: int, v: float, moments: Array
 ) -> int:
     """Remove extremes one at a time until V's turn comes or the test finds none.
 
     Less the centre, values close to one another may have become equal. So V counts as removed only
     once all that equal it here are, and what is left counts as equal only if all of it is V's own.
     """
+    required, values, counts = pairs
     n, total, square = int(moments[0]), moments[1], moments[2]
     own = int(moments[6]) if len(moments) > 3 else 0  # rows that equal V for certain
     scale, off = square, _slack(n)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pcor._kernels import kernel
-from pcor._kernels.coverage import covers
+from pcor._kernels.coverage import PairColumns, covers
 
 Array = Any
 
@@ -19,9 +19,7 @@ Array = Any
 @kernel
 def histogram_verdicts(
     masks: Array,
-    required: Array,
-    values: Array,
-    counts: Array,
+    pairs: PairColumns,
     populations: Array,
     most: Array,
     at: int,
@@ -35,9 +33,7 @@ def histogram_verdicts(
 
     Args:
         masks: the contexts, each of which covers V.
-        required: the required bits of each pair.
-        values: the metric of each pair, rising.
-        counts: the rows of each pair.
+        pairs: what they may cover.
         populations: the rows of each context.
         most: the most rows that a rare bin of each context can hold.
         at: the first pair with V's value.
@@ -45,6 +41,7 @@ def histogram_verdicts(
         out: one boolean per context.
     """
     include_maximum, smallest = rule
+    required, values, counts = pairs
     v = values[at]
     for row in range(len(masks)):
         n = populations[row]

@@ -65,11 +65,9 @@ def all_totals(required: Array, weights: Array, radices: Array) -> Array:
     for radix in radices:
         size *= radix
     # No overflow: the sum of all weights is bounded where a utility's weights are checked.
-    totals = np.zeros(size, np.int64)
-    for cell in range(len(required)):
-        totals[required[cell]] += weights[cell]
-    _sum_below(totals, radices)
-    return totals
+    totals = np.zeros((1, size), np.int64)
+    block_totals(required, radices, weights.reshape(1, -1), totals)
+    return totals[0]
 
 
 @kernel

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pcor._kernels import kernel
-from pcor._kernels.coverage import covers
+from pcor._kernels.coverage import PairColumns, covers
 
 Array = Any
 
@@ -25,21 +25,13 @@ PILE = 1e-10
 
 @kernel
 def lof_verdicts(
-    masks: Array,
-    required: Array,
-    values: Array,
-    counts: Array,
-    at: int,
-    rule: tuple[int, float, int],
-    out: Array,
+    masks: Array, pairs: PairColumns, at: int, rule: tuple[int, float, int], out: Array
 ) -> None:
     """Tell for each context whether V is an outlier.
 
     Args:
         masks: the contexts, each of which covers V.
-        required: the required bits of each pair.
-        values: the metric of each pair, rising.
-        counts: the rows of each pair.
+        pairs: what they may cover.
         at: the first pair with V's value.
         rule: k, the threshold, and the smallest population (not above 2k+1).
         out: one boolean per context.
@@ -50,8 +42,8 @@ def lof_verdicts(
     start = np.empty(4 * k + 1, np.int64)
     kd = np.empty(4 * k + 1)
     for row in range(len(masks)):
-        below = _gather_below(masks[row], required, values, counts, at, window)
-        above = _gather_above(masks[row], required, values, counts, at, window)
+        below = _gather(masks[row], pairs, at - 1, -1, window[: 2 * k])
+        above = _gather(masks[row], pairs, at, 1, window[2 * k :])
         # ``smallest`` is at most 2k+1, so a window that was cut off at 2k on a side has enough.
         if below + above < smallest:
             out[row] = False
@@ -61,38 +53,45 @@ def lof_verdicts(
 
 
 @kernel
-def _gather_below(
-    mask: Array, required: Array, values: Array, counts: Array, at: int, window: Array
-) -> int:
-    """Put the 2k nearest values below V before the middle of the window; return how many."""
-    wanted = len(window) // 2
-    found = 0
-    pair = at - 1
-    while pair >= 0 and found < wanted:
+def _gather(mask: Array, pairs: PairColumns, pair: int, step: int, window: Array) -> int:
+    """Fill half a window with the nearest values from a pair on, outward; return how many.
+
+    The half below V is filled from its end.
+    """
+    required, values, counts = pairs
+    wanted, found = len(window), 0
+    place = 0 if step > 0 else wanted - 1
+    while 0 <= pair < len(values) and found < wanted:
         if covers(mask, required, pair):
             # Equal rows are spelled out: each is a neighbour of its own.
             for _ in range(min(counts[pair], wanted - found)):
+                window[place] = values[pair]
+                place += step
                 found += 1
-                window[wanted - found] = values[pair]
-        pair -= 1
+        pair += step
     return found
 
 
 @kernel
-def _gather_above(
-    mask: Array, required: Array, values: Array, counts: Array, at: int, window: Array
-) -> int:
-    """Put V and the 2k nearest values not below it from the middle on; return how many."""
-    wanted = len(window) // 2 + 1
-    found = 0
-    pair = at
-    while pair < len(values) and found < wanted:
-        if covers(mask, required, pair):
-            for _ in range(min(counts[pair], wanted - found)):
-                window[wanted - 1 + found] = values[pair]
-                found += 1
-        pair += 1
-    return found
+def window_verdict(
+    x: Array, n: int, place: int, rule: tuple[int, float, int], first: Array, kd: Array
+) -> bool:
+    """Judge ``x[place]`` in a window of n rows, by the 2k on each side that count."""
+    k, threshold, _ = rule
+    low, high = max(0, place - 2 * k), min(n, place + 2 * k + 1)
+    return bool(_factor(x[low:high], place - low, k, first, kd) > threshold)
+
+
+@kernel
+def first_nearest(x: Array, n: int, p: int, k: int, first: int) -> int:
+    """Return where the k nearest of a row begin, not before ``first``; lower ones win a tie.
+
+    They and the row are a window of k+1 places that never moves back as p rises.
+    """
+    first = max(first, p - k)
+    while first < p and first + k + 1 < n and x[first + k + 1] - x[p] < x[p] - x[first]:
+        first += 1
+    return first
 
 
 @kernel
@@ -100,10 +99,7 @@ def _factor(x: Array, place: int, k: int, start: Array, kd: Array) -> float:
     """Return the local outlier factor of ``x[place]``; ``x`` rises."""
     first = 0
     for p in range(len(x)):
-        # The k+1 nearest places are a window that never moves back; at a tie the lower stay.
-        first = max(first, p - k)
-        while first < p and first + k + 1 < len(x) and x[first + k + 1] - x[p] < x[p] - x[first]:
-            first += 1
+        first = first_nearest(x, len(x), p, k, first)
         start[p] = first
         kd[p] = max(x[p] - x[first], x[first + k] - x[p])
     # From the lowest neighbour to the highest: the order in which the twin adds.

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pcor._kernels import kernel
-from pcor._kernels.lof import PILE
+from pcor._kernels.lof import PILE, first_nearest
 
 Array = Any
 
@@ -110,14 +110,14 @@ def _neighbours(room: Workspace, n: int, place: int, k: int) -> tuple[float, flo
     """
     x = room.x
     # V's k+1 nearest reach from ``start`` on; the outermost of them bound how far theirs reach.
-    start = _first_nearest(x, n, place, k + 1, 0)
-    low = _first_nearest(x, n, start, k + 1, 0)
-    high = _first_nearest(x, n, start + k + 1, k + 1, start) + k + 2
+    start = first_nearest(x, n, place, k + 1, 0)
+    low = first_nearest(x, n, start, k + 1, 0)
+    high = first_nearest(x, n, start + k + 1, k + 1, start) + k + 2
     first = 0
     total = largest = 0.0
     # ``first`` is carried over: windows never move back, so all of them together take one pass.
     for p in range(low, high):
-        first = _first_nearest(x, n, p, k, first)
+        first = first_nearest(x, n, p, k, first)
         # The next nearest is the row just below or just above the window; infinite where it has
         # none.
         lower = x[p] - x[first - 1] if first > 0 else np.inf
@@ -132,18 +132,6 @@ def _neighbours(room: Workspace, n: int, place: int, k: int) -> tuple[float, flo
         largest = max(largest, kd)
     room.sums[high] = total
     return total, largest
-
-
-@kernel
-def _first_nearest(x: Array, n: int, p: int, k: int, first: int) -> int:
-    """Return where the k nearest of a row begin, not before ``first``; lower ones win a tie.
-
-    As in the plain kernel they and the row are a window that never moves back as p rises.
-    """
-    first = max(first, p - k)
-    while first < p and first + k + 1 < n and x[first + k + 1] - x[p] < x[p] - x[first]:
-        first += 1
-    return first
 
 
 @kernel

@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 
 from pcor._kernels import kernel
-from pcor._kernels.lof import _factor
+from pcor._kernels.lof import window_verdict
 from pcor._kernels.lof_walk import (
     Sides,
+    all_found,
     begin,
-    doubled,
-    leaf_cube,
     leaf_population,
     leaf_window,
     next_leaf,
+    no_flips,
+    with_leaf,
 )
 
 Array = Any
@@ -50,17 +51,15 @@ def insertion_flips(
     walk = begin(sides, free, split, part, max(2 * k + 1, smallest))
     x, longer, kd = np.empty(4 * k + 3), np.empty(4 * k + 4), np.empty(4 * k + 4)
     first = np.empty(4 * k + 4, np.int64)
-    bases, opens, was = np.empty(64, np.uint64), np.empty(64, np.uint64), np.empty(64, np.bool_)
-    leaves, changes = np.empty(256, np.int32), np.empty(256, np.int32)
-    leaf = change = 0
+    flips, found = np.empty(len(added), np.int32), no_flips()
     while next_leaf(walk):
         population = leaf_population(walk)
         # Too few even with the added row: V is no outlier before and after.
         if population + 1 < smallest:
             continue
         n, place = leaf_window(walk, sides, 2 * k + 1, x)
-        outlier = population >= smallest and _judged(x, n, place, rule, first, kd)
-        before = change
+        outlier = population >= smallest and window_verdict(x, n, place, rule, first, kd)
+        count = 0
         for number in range(len(added)):
             # Among equal rows it makes no difference which is the added one.
             at = np.searchsorted(x[:n], added[number], side="right")
@@ -71,28 +70,10 @@ def insertion_flips(
             moved = place + 1 if added[number] < sides.v else place
             if abs(at - moved) > 2 * k and population >= smallest:
                 continue  # farther than the rows that count, and they were enough
-            if _judged(longer, n + 1, moved, rule, first, kd) != outlier:
-                # Grown only when full: nobody knows beforehand how many changes there are.
-                if change == len(changes):
-                    leaves, changes = doubled(leaves), doubled(changes)
-                leaves[change] = leaf
-                changes[change] = number
-                change += 1
-        # A leaf without a change is not recorded, and its number is used again.
-        if change > before:
-            if leaf == len(bases):
-                bases, opens, was = doubled(bases), doubled(opens), doubled(was)
-            bases[leaf], opens[leaf] = leaf_cube(walk)
-            was[leaf] = outlier
-            leaf += 1
-    return bases[:leaf], opens[:leaf], was[:leaf], leaves[:change], changes[:change]
-
-
-@kernel
-def _judged(
-    x: Array, n: int, place: int, rule: tuple[int, float, int], first: Array, kd: Array
-) -> bool:
-    """Judge a window by the plain kernel, on the 2k rows of each side that it looks at."""
-    k, threshold, _ = rule
-    low, high = max(0, place - 2 * k), min(n, place + 2 * k + 1)
-    return bool(_factor(x[low:high], place - low, k, first, kd) > threshold)
+            if window_verdict(longer, n + 1, moved, rule, first, kd) != outlier:
+                flips[count] = number
+                count += 1
+        if count:
+            found = with_leaf(found, walk, outlier, flips[:count])
+    listed: tuple[Array, Array, Array, Array, Array] = all_found(found)
+    return listed

@@ -20,17 +20,18 @@ from typing import Any
 import numpy as np
 
 from pcor._kernels import kernel
-from pcor._kernels.lof import PILE, _factor
+from pcor._kernels.lof import PILE, window_verdict
 from pcor._kernels.lof_bounds import ROUNDING, SLACK, Workspace, may_change, new_room
 from pcor._kernels.lof_walk import (
     Sides,
+    all_found,
     begin,
-    doubled,
-    leaf_cube,
     leaf_numbers,
     leaf_population,
     leaf_window,
     next_leaf,
+    no_flips,
+    with_leaf,
 )
 
 Array = Any
@@ -58,10 +59,7 @@ def removal_flips(
     cap = max(2 * k + 1, smallest)
     walk = begin(sides, free, split, part, cap)
     room = new_room(2 * cap + 1)
-    flips = np.empty(2 * cap + 1, np.int64)
-    bases, opens, was = np.empty(64, np.uint64), np.empty(64, np.uint64), np.empty(64, np.bool_)
-    leaves, rows = np.empty(256, np.int32), np.empty(256, np.int32)
-    leaf = change = 0
+    flips, found = np.empty(2 * cap + 1, np.int64), no_flips()
     while next_leaf(walk):
         spare = leaf_population(walk) - smallest
         # The population is below the smallest already: V is no outlier, and stays none.
@@ -75,20 +73,10 @@ def removal_flips(
             continue
         leaf_numbers(walk, sides, n, place, room.numbers)
         outlier, count = _flipping(room, n, place, rule, spare > 0, flips)
-        if count == 0:
-            continue
-        if leaf == len(bases):
-            bases, opens, was = doubled(bases), doubled(opens), doubled(was)
-        bases[leaf], opens[leaf] = leaf_cube(walk)
-        was[leaf] = outlier
-        while change + count > len(rows):
-            leaves, rows = doubled(leaves), doubled(rows)
-        for place in range(count):
-            leaves[change] = leaf
-            rows[change] = flips[place]
-            change += 1
-        leaf += 1
-    return bases[:leaf], opens[:leaf], was[:leaf], leaves[:change], rows[:change]
+        if count:
+            found = with_leaf(found, walk, outlier, flips[:count])
+    listed: tuple[Array, Array, Array, Array, Array] = all_found(found)
+    return listed
 
 
 @kernel
@@ -102,7 +90,7 @@ def _flipping(
     """
     k, threshold, _ = rule
     numbers, around, own, unsure = room.numbers, room.around, room.own, room.unsure
-    outlier = _verdict(room, room.x, n, place, rule)
+    outlier = window_verdict(room.x, n, place, rule, room.plain_first, room.plain_kd)
     if spare:
         _factors_after(room, n, place, k)
     elif not outlier:
@@ -126,22 +114,15 @@ def _flipping(
 
 
 @kernel
-def _verdict(room: Workspace, x: Array, n: int, place: int, rule: tuple[int, float, int]) -> bool:
-    """Judge a window by the plain kernel, on the 2k rows of each side that it looks at."""
-    k, threshold, _ = rule
-    low = max(0, place - 2 * k)
-    high = min(n, place + 2 * k + 1)
-    return bool(_factor(x[low:high], place - low, k, room.plain_first, room.plain_kd) > threshold)
-
-
-@kernel
 def _verdict_without(
     room: Workspace, n: int, place: int, j: int, rule: tuple[int, float, int]
 ) -> bool:
     """Judge a window without one of its rows."""
     room.plain_x[:j] = room.x[:j]
     room.plain_x[j : n - 1] = room.x[j + 1 : n]
-    return bool(_verdict(room, room.plain_x, n - 1, place - 1 if j < place else place, rule))
+    moved = place - 1 if j < place else place
+    first, kd = room.plain_first, room.plain_kd
+    return bool(window_verdict(room.plain_x, n - 1, moved, rule, first, kd))
 
 
 @kernel

@@ -182,13 +182,6 @@ def _descend(walk: Walk, depth: int, inside: bool) -> None:
 
 
 @kernel
-def leaf_cube(walk: Walk) -> tuple[int, int]:
-    """Return the contexts of the leaf: the values that are in, and those that are open."""
-    depth = walk.depth[0]
-    return walk.sets[depth, _IN], walk.sets[depth, _OPEN]
-
-
-@kernel
 def leaf_population(walk: Walk) -> int:
     """Return how many rows the contexts of the leaf cover; above ``cap`` it may be too few."""
     depth = walk.depth[0]
@@ -228,8 +221,64 @@ def leaf_numbers(walk: Walk, sides: Sides, n: int, below: int, numbers: Array) -
         numbers[place] = sides.numbers_above[walk.above[first + place - below - 1] >> _HALF]
 
 
+class Flips(NamedTuple):
+    """The leaves found where a change turns the verdict, and which changes do; with room for more.
+
+    Attributes:
+        bases: for each leaf, the values that are in.
+        opens: the values that are open.
+        was: whether V is an outlier there.
+        leaves: for each change, the place of its leaf.
+        changes: which it is.
+        used: how many leaves and changes there are.
+    """
+
+    bases: Array
+    opens: Array
+    was: Array
+    leaves: Array
+    changes: Array
+    used: Array
+
+
 @kernel
-def doubled(array: Array) -> Array:
+def no_flips() -> Flips:
+    """Return room for some leaves and changes."""
+    bases, opens = np.empty((2, 64), np.uint64)
+    leaves, changes = np.empty((2, 256), np.int32)
+    return Flips(bases, opens, np.empty(64, np.bool_), leaves, changes, np.zeros(2, np.int64))
+
+
+@kernel
+def with_leaf(found: Flips, walk: Walk, outlier: bool, flips: Array) -> Flips:
+    """Add the leaf where the walk stands, with the changes that turn its verdict."""
+    bases, opens, was, leaves, changes, used = found
+    leaf, change = used
+    # Grown only when full: nobody knows beforehand how many there are.
+    if leaf == len(bases):
+        bases, opens, was = _doubled(bases), _doubled(opens), _doubled(was)
+    while change + len(flips) > len(changes):
+        leaves, changes = _doubled(leaves), _doubled(changes)
+    depth = walk.depth[0]
+    bases[leaf], opens[leaf] = walk.sets[depth, _IN], walk.sets[depth, _OPEN]
+    was[leaf] = outlier
+    for flip in flips:
+        leaves[change], changes[change] = leaf, flip
+        change += 1
+    used[0], used[1] = leaf + 1, change
+    return Flips(bases, opens, was, leaves, changes, used)
+
+
+@kernel
+def all_found(found: Flips) -> tuple[Array, Array, Array, Array, Array]:
+    """Return what was found, without the room for more."""
+    leaf, change = found.used
+    leaves = found.bases[:leaf], found.opens[:leaf], found.was[:leaf]
+    return (*leaves, found.leaves[:change], found.changes[:change])
+
+
+@kernel
+def _doubled(array: Array) -> Array:
     """Return a list that has run full with as much room again."""
     longer = np.empty(2 * len(array), array.dtype)
     longer[: len(array)] = array

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pcor.detectors import Detector
 from pcor.public.context import Words, mask_of, pack
 from pcor.public.schema import Schema
+from pcor.public.space import Space
 from pcor.rows.cell_table import CellTable
 from pcor.rows.table import Record, Table
 from pcor.search.blocks import blocks
@@ -37,6 +38,10 @@ class Row(NamedTuple):
     def mask(self, schema: Schema) -> int:
         """Return the bits of its attribute values."""
         return mask_of(schema, self.places)
+
+    def required(self, schema: Schema, space: Space) -> int:
+        """Return what a context needs to cover it, as the index of the first that does."""
+        return int(space.indices_of(pack([self.mask(schema)], schema.width))[0])
 
 
 def cell_codes(table: Table) -> NDArray[np.int64]:

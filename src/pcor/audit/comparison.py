@@ -31,9 +31,9 @@ from pcor.audit.divergence import (
 )
 from pcor.audit.exact import PATH_LIMIT, planned_log_chances
 from pcor.audit.neighbours import Neighbour
+from pcor.audit.owner_only import OwnerOnly
 from pcor.errors import NoValidContext, ParameterError, StartError, TooLarge
 from pcor.mechanism.selection import SystemRandomSource
-from pcor.public.context import pack
 from pcor.releasing.plan import Plan
 from pcor.releasing.run import check_start, explore
 from pcor.releasing.terms import margin_of
@@ -56,7 +56,7 @@ class AnswerComparison(Protocol):
         ...
 
 
-class AuditCase:
+class AuditCase(OwnerOnly):
     """One record, one plan, one table: what every comparison starts from. Private.
 
     Args:
@@ -75,9 +75,6 @@ class AuditCase:
         check_size(self.space.size, limit)
         check_start(plan.search, self.record)
         self.validity = Validity(table, self.record, plan.detector)
-
-    def __repr__(self) -> str:
-        return "<AuditCase: PRIVATE, for the owner only>"
 
     @cached_property
     def valid(self) -> NDArray[np.bool_]:
@@ -103,16 +100,17 @@ class AuditCase:
         totals: Numbers = all_totals(required, weights, np.array(self.space.radices, np.int64))
         return totals
 
-    def utilities(self, weights: Numbers) -> Numbers:
-        """The scores of all contexts by index: their totals, less what their words take off."""
+    def utilities(self) -> Numbers:
+        """The score of each context of the space, by index, where it is a sum over rows."""
+        weights = Scorer(self.plan.utility, self.table).weights
+        if weights is None:
+            raise ParameterError("the comparison needs the utility population or overlap")
         totals, brevity = self.totals(weights), self.plan.settings.brevity
         return totals - brevity * self.space.every_clauses_and_items()[1] if brevity else totals
 
     def covering(self, indices: NDArray[np.uint64], change: Neighbour) -> NDArray[np.bool_]:
         """Which contexts cover the changed row."""
-        mask = change.row.mask(self.table.schema)
-        required = self.space.indices_of(pack([mask], self.table.schema.width))[0]
-        return self.space.covering(indices, int(required))
+        return self.space.covering(indices, change.row.required(self.table.schema, self.space))
 
     def weight(self, change: Neighbour) -> int:
         """What the changed row adds to the utility of a context that covers it, or takes away."""
@@ -159,10 +157,7 @@ class _DirectComparison:
 
     def __init__(self, case: AuditCase) -> None:
         self._case = case
-        weights = Scorer(case.plan.utility, case.table).weights
-        if weights is None:
-            raise ParameterError("the direct comparison needs the utility population or overlap")
-        self._utilities = case.utilities(weights)
+        self._utilities = case.utilities()
         self._valid = np.flatnonzero(case.valid).astype(np.uint64)
         order = np.argsort(-self._utilities[self._valid], kind="stable")
         self._indices = self._valid[order]  # by falling score
@@ -217,11 +212,8 @@ class _MarginComparison:
         self._case = case
         table = case.table
         self._rule, self._steepness = margin_of(case.plan.settings)
-        weights = Scorer(case.plan.utility, table).weights
-        if weights is None:
-            raise ParameterError("margin scores need the utility population or overlap")
         self._region = self._rule.region_counts(table.cells, case.record.value)
-        self._utilities = case.utilities(weights)
+        self._utilities = case.utilities()
         self._rows = case.totals(table.cells.cell_counts)
         self._inside = case.totals(self._region)
         self._all = np.arange(case.space.size, dtype=np.uint64)

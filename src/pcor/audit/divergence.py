@@ -94,8 +94,8 @@ def divergence(
     high_there = scores.there >= scores.there[scores.in_there].max() - depth
     top = (scores.in_here & high) | (scores.in_there & high_there)
     groups, counts = _grouped(scores.of(top))
-    here = _log_chances(groups.here, counts * groups.in_here, eta, mechanism)
-    there = _log_chances(groups.there, counts * groups.in_there, eta, mechanism)
+    here = _draw_logs(groups.here, counts * groups.in_here, eta, mechanism)
+    there = _draw_logs(groups.there, counts * groups.in_there, eta, mechanism)
     delta = max(
         _excess(here.logs, there.logs, counts, epsilon),
         _excess(there.logs, here.logs, counts, epsilon),
@@ -144,40 +144,50 @@ def _grouped(scores: Scores) -> tuple[Scores, Floats]:
     return scores.of(order[starts]), counts
 
 
-class _LogChances(NamedTuple):
+class LogChances(NamedTuple):
     """Logarithms of the chances of one context of each group.
 
     Attributes:
         logs: minus infinity where the group has no candidate on this side.
-        far: what to add to eta times its score for a context far below the best.
+        far: what to add to minus its depth for a context far below the best.
     """
 
     logs: Floats
     far: float
 
 
-def _log_chances(utilities: Numbers, counts: Floats, eta: float, mechanism: str) -> _LogChances:
-    """Return the chances of a final draw among ``counts`` candidates of each score.
+def _draw_logs(utilities: Numbers, counts: Floats, eta: float, mechanism: str) -> LogChances:
+    """Return the chances of a final draw; ``far`` is to be added to eta times a score."""
+    inside = counts > 0
+    best = int(utilities[inside].max())
+    log_q = np.where(inside, eta * (utilities - best), -np.inf)
+    found = log_chances(log_q, counts, mechanism)
+    return LogChances(found.logs, found.far - eta * best)
+
+
+def log_chances(log_q: Floats, counts: Floats, mechanism: str) -> LogChances:
+    """Return the chances of a final draw among ``counts`` candidates of each weight.
 
     Permute-and-flip: the integral over x in [0, 1] of q_i * prod(1 - x q_j, j != i), with
     q = exp(eta (u - max)), as in ``exact.selection_log_chances``. The integrand falls at least as
     fast as exp(-x sum(q)) does, so pieces of doubling length follow it with few nodes, and what is
     beyond the last is below exp(-64) of the whole.
+
+    Args:
+        log_q: the logarithms of q for each group, at most 0.
+        counts: how many candidates each group has.
+        mechanism: of the draw.
     """
-    inside = counts > 0
-    best = int(utilities[inside].max())
-    log_q = np.where(inside, eta * (utilities - best), -np.inf)
     q = np.exp(log_q)
     total = float(counts @ q)
     if mechanism == "exponential":
-        far = -math.log(total)
-        return _LogChances(log_q + far, far - eta * best)
+        return LogChances(log_q - math.log(total), -math.log(total))
     x, weights = _nodes(total)
     parts = [slice(low, low + _AT_ONCE) for low in range(0, len(q), _AT_ONCE)]
     failures = sum(counts[part] @ np.log1p(-np.outer(q[part], x)) for part in parts)
     nobody = np.exp(failures) * weights
     rest = np.concatenate([np.log((1 / (1 - np.outer(q[part], x))) @ nobody) for part in parts])
-    return _LogChances(log_q + rest, math.log(float(nobody.sum())) - eta * best)
+    return LogChances(log_q + rest, math.log(float(nobody.sum())))
 
 
 def _nodes(total: float) -> tuple[Floats, Floats]:

@@ -112,33 +112,29 @@ def planned_exposure(
     people = _people(case, rows)
     contexts = int(case.valid.sum())
     tried = len(metrics) * int(np.prod([len(a.values) for a in table.schema.attributes]))
-    if not plan.guarantee.relaxed:
-        ratio = _everyone(case, metrics)
-        return Exposure(
-            case.record.key,
-            plan,
-            contexts,
-            people,
-            tried=tried,
-            metrics=metrics,
-            everyone=ratio,
-            **_own(case),
-        )
-    way = comparison(case, paths)
-    gone = removals(case.validity, rows=rows, limit=limit, progress=_phase(progress, 0))
-    come, note = _newcomers(case, metrics, limit, _phase(progress, 1), given=given is not None)
-    found = _compared(case, way, [*gone, *come], _phase(progress, 2))
-    return Exposure(
+    own = Context.from_mask(table.schema, case.space.fixed).values
+    found = Exposure(
         case.record.key,
         plan,
         contexts,
         people,
-        tuple(one for one in found if one.kind == "removed"),
-        0 if note else tried,
-        tuple(one for one in found if one.kind == "added"),
-        metrics,
-        note,
-        **_own(case),
+        tried=tried,
+        metrics=metrics,
+        values={name: value for name, [value] in own.items()},
+        metric=case.record.value,
+    )
+    if not plan.guarantee.relaxed:
+        return replace(found, everyone=_everyone(case, metrics))
+    way = comparison(case, paths)
+    gone = removals(case.validity, rows=rows, limit=limit, progress=_phase(progress, 0))
+    come, note = _newcomers(case, metrics, limit, _phase(progress, 1), given=given is not None)
+    changes = _compared(case, way, [*gone, *come], _phase(progress, 2))
+    return replace(
+        found,
+        exposed=tuple(one for one in changes if one.kind == "removed"),
+        newcomers=tuple(one for one in changes if one.kind == "added"),
+        tried=0 if note else tried,
+        note=note,
     )
 
 
@@ -160,15 +156,6 @@ def exposures(
     ``joint_exposure`` says what the releases come to together.
     """
     return [exposure(table, record, epsilon, **options) for record in records]
-
-
-def _own(case: AuditCase) -> dict[str, Any]:
-    """Return who the record is, to be told from the people."""
-    values = Context.from_mask(case.table.schema, case.space.fixed).values
-    return {
-        "values": {name: value for name, [value] in values.items()},
-        "metric": case.record.value,
-    }
 
 
 def _people(case: AuditCase, rows: Sequence[int | str] | None) -> int:

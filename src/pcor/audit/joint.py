@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from pcor.audit.divergence import ERROR
+from pcor.audit.owner_only import OwnerOnly
 from pcor.audit.report import NOTICEABLE, Exposed, Exposure, chance, position_verdict
 from pcor.errors import ParameterError, plain
 from pcor.public.guarantee import OWNER_ONLY
@@ -38,7 +39,7 @@ def joint_delta(deltas: Iterable[float]) -> float:
 
 
 @dataclass(frozen=True, repr=False)
-class JointlyExposed:
+class JointlyExposed(OwnerOnly):
     """People alike whose coming or going changes COE for at least one record. Private.
 
     Attributes:
@@ -58,16 +59,13 @@ class JointlyExposed:
     records: tuple[int | str, ...]
     delta: float
 
-    def __repr__(self) -> str:
-        return "<JointlyExposed: PRIVATE, for the owner only>"
-
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers for the owner's programs."""
         return dict(vars(self)) | {"records": list(self.records)}
 
 
 @dataclass(frozen=True, repr=False)
-class JointExposure:
+class JointExposure(OwnerOnly):
     """Who several releases together would expose. Private: for the owner only.
 
     Attributes:
@@ -79,9 +77,6 @@ class JointExposure:
     found: tuple[Exposure, ...]
     exposed: tuple[JointlyExposed, ...]
     newcomers: tuple[JointlyExposed, ...]
-
-    def __repr__(self) -> str:
-        return "<JointExposure: PRIVATE, for the owner only>"
 
     @property
     def epsilon(self) -> Fraction:

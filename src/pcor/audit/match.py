@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.audit.changed import Row, cell_codes, changed_table, verdicts
+from pcor.audit.owner_only import OwnerOnly
 from pcor.detectors import Detector, get_detector
 from pcor.errors import ParameterError, UnknownName, check_whole, plain
 from pcor.public.accounting import exact
@@ -46,7 +47,7 @@ Verdicts = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, repr=False)
-class Match:
+class Match(OwnerOnly):
     """How COE changes when a number of rows come or go. Private: for the owner only.
 
     Attributes:
@@ -66,9 +67,6 @@ class Match:
     equal: float
     overlap: float
     kept: float
-
-    def __repr__(self) -> str:
-        return "<Match: PRIVATE, for the owner only>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers for the owner's programs."""

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from pcor.audit import lof_windows
 from pcor.audit.changed import Row, cell_codes, changed_cells, verdicts
 from pcor.audit.cubes import Cubes, Indices
+from pcor.audit.owner_only import OwnerOnly
 from pcor.errors import ParameterError, TooLarge, counted, others_code
 from pcor.rows.cell_table import CellTable
 from pcor.rows.encoding import LARGEST_METRIC
@@ -36,7 +37,7 @@ SLOW_VERDICT_LIMIT = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Neighbour:
+class Neighbour(OwnerOnly):
     """A one-row change that changes COE. Private, and so its repr says nothing.
 
     Attributes:
@@ -54,9 +55,6 @@ class Neighbour:
     rows: int
     lost_cubes: Cubes
     gained_cubes: Cubes
-
-    def __repr__(self) -> str:
-        return "<Neighbour: PRIVATE, for the owner only>"
 
     @property
     def row(self) -> Row:
@@ -132,8 +130,8 @@ def insertions(
         TooLarge: more verdicts are needed than the limit allows.
     """
     metrics = checked_metrics(values, "values")
-    domains = [range(len(attribute.values)) for attribute in validity.table.schema.attributes]
-    cells = list(product(*domains))
+    schema, space = validity.table.schema, validity.record.space
+    cells = list(product(*(range(len(attribute.values)) for attribute in schema.attributes)))
     rule = lof_windows.walkable_rule(validity)
     if rule is None:
         found = [Row(places, metric) for metric in metrics for places in cells]
@@ -142,7 +140,7 @@ def insertions(
     changed = []
     for number, lost, gained in lof_windows.insertion_changes(validity, rule, metrics, progress):
         for row in (Row(places, metrics[number]) for places in cells):
-            required = _required(validity, row)
+            required = row.required(schema, space)
             sets = lost.with_bits(required), gained.with_bits(required)
             if any(len(cubes.bases) for cubes in sets):
                 changed.append(_neighbour(validity, "added", row, *sets))
@@ -216,16 +214,17 @@ def _judged_again(
     validity: Validity, kind: str, found: list[Row], limit: int | None, progress: Progress | None
 ) -> list[Neighbour]:
     """Try each row, and judge the contexts that cover it again."""
-    required = [_required(validity, row) for row in found]
+    schema, space = validity.table.schema, validity.record.space
+    required = [row.required(schema, space) for row in found]
     _check_verdicts(validity, kind, required, limit)
     before = verdicts(validity)
-    space, cells = validity.record.space, _in_window(validity, spare=1)
+    cells = _in_window(validity, spare=1)
     every = np.arange(space.size, dtype=np.uint64)
     members = every[space.every_admitted()] if space.schema.limited else every
     changed = []
     for done, (row, needed) in enumerate(zip(found, required, strict=True)):
         indices = members[space.covering(members, needed)]
-        now = _verdicts(validity, changed_cells(cells, validity.table.schema, kind, row), indices)
+        now = _verdicts(validity, changed_cells(cells, schema, kind, row), indices)
         was = before[indices]
         lost, gained = indices[was & ~now], indices[now & ~was]
         if len(lost) or len(gained):
@@ -233,12 +232,6 @@ def _judged_again(
         if progress is not None:
             progress(done + 1, len(found))
     return changed
-
-
-def _required(validity: Validity, row: Row) -> int:
-    """Return what a context needs to cover a row, as the index of the first that does."""
-    words = validity.table.words([row.mask(validity.table.schema)])
-    return int(validity.record.space.indices_of(words)[0])
 
 
 def _check_verdicts(validity: Validity, kind: str, required: list[int], limit: int | None) -> None:

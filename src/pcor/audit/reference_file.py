@@ -10,9 +10,9 @@ whole.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import random
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -35,9 +35,6 @@ from pcor.rows.table import Table
 from pcor.search.coe import Progress, patience
 from pcor.search.every_context import EveryContext, count_contexts, number_of
 from pcor.support.files import check_target, write_text, write_whole
-
-if sys.platform != "win32":
-    import fcntl
 
 FORMAT = "pcor-reference/1"
 HOW_TO_READ = (
@@ -295,11 +292,10 @@ def _folder_of_parts(target: Path, request: dict[str, Any]) -> Iterator[Path]:
         folder.mkdir(mode=0o700, exist_ok=True)
         lock = (folder / LOCK).open("w")
     with lock:
-        if sys.platform != "win32":
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise WriteError(f"another run is at work in {str(folder)!r}; let it end") from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise WriteError(f"another run is at work in {str(folder)!r}; let it end") from None
         _check_request(folder, request)
         complete = False
         try:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pcor.audit.divergence import ERROR
+from pcor.audit.owner_only import OwnerOnly
 from pcor.errors import plain
 from pcor.public.guarantee import OWNER_ONLY, PureDP
 from pcor.public.schema import Value
@@ -21,7 +22,7 @@ NOTICEABLE = 1e-6
 
 
 @dataclass(frozen=True, repr=False)
-class Exposed:
+class Exposed(OwnerOnly):
     """People alike whose coming or going changes COE: one cell, one metric. Private.
 
     Attributes:
@@ -45,16 +46,13 @@ class Exposed:
     delta: float
     ratio: float | None
 
-    def __repr__(self) -> str:
-        return "<Exposed: PRIVATE, for the owner only>"
-
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers for the owner's programs."""
         return dict(vars(self))
 
 
 @dataclass(frozen=True, repr=False)
-class Exposure:
+class Exposure(OwnerOnly):
     """Who is exposed by a release for one record. Private: for the owner only.
 
     Attributes:
@@ -85,9 +83,6 @@ class Exposure:
     everyone: float | None = None
     values: dict[str, Value] = field(default_factory=dict)
     metric: float = math.nan
-
-    def __repr__(self) -> str:
-        return "<Exposure: PRIVATE, for the owner only>"
 
     @property
     def rows_before(self) -> int:

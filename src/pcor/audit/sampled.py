@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pcor.audit.owner_only import OwnerOnly
 from pcor.errors import NoValidContext, ParameterError, check_whole
 from pcor.mechanism.selection import SystemRandomSource
 from pcor.public.context import Context
@@ -35,7 +36,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)
-class SampledEpsilon:
+class SampledEpsilon(OwnerOnly):
     """What the draws show. Private: for the owner only.
 
     Attributes:
@@ -54,9 +55,6 @@ class SampledEpsilon:
     draws: int
     likelier: str
     event: frozenset[Hashable]
-
-    def __repr__(self) -> str:
-        return "<SampledEpsilon: PRIVATE, for the owner only>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers for the owner's programs; answers as text, sorted."""

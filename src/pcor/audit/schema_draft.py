@@ -11,6 +11,7 @@ import contextlib
 import math
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -133,26 +134,24 @@ def marked_lines(schema: Path) -> int:
 def misfits(source: Any, schema: Schema) -> list[Misfit]:
     """Return everything that does not fit, for the owner's eyes."""
     present = column_names(source)
-    missing = [
+    found = [
         Misfit(c, f"the table has no such column{did_you_mean(c, present)}", 0)
         for c in schema.columns
         if c not in present
     ]
-    if len(missing) == len(schema.columns):
+    if len(found) == len(schema.columns):
         if isinstance(source, str | Path):
             check_separator(Path(source), present, schema.columns)
-        return missing
+        return found
     columns = read_columns(source, [c for c in schema.columns if c in present])
-    found = missing
     if schema.metric.column in present:
         found += _metric_misfits(columns[schema.metric.column], schema.metric)
     for attribute in schema.attributes:
         if attribute.name in present:
             found += _attribute_misfits(columns[attribute.name], attribute)
     if schema.id is not None and schema.id in present:
-        found += _id_misfits(columns[schema.id].to_pylist(), schema.id)
-        found += _ids_not_as_declared(columns[schema.id], schema)
-    return found or _nothing_left(columns, schema)
+        found += _id_misfits(columns[schema.id], schema)
+    return found or list(_nothing_left(columns, schema))
 
 
 def _domain(column: Any, name: str) -> list[str]:
@@ -212,48 +211,43 @@ def _number(kind: type[int] | type[float], value: object) -> int | float | None:
     return None
 
 
-def _metric_misfits(column: Any, metric: Metric) -> list[Misfit]:
+def _metric_misfits(column: Any, metric: Metric) -> Iterator[Misfit]:
     try:
         values = numbers(column, metric)
     except MetricError:
-        return [_not_numbers(column, metric.column, f"correct them, {_EMPTY_THEM}")]
-    missing = int(np.isnan(values).sum())
-    huge = int((np.abs(values) > LARGEST_METRIC).sum())
-    found = []
-    if missing and metric.missing == "error":
+        yield _not_numbers(column, metric.column, f"correct them, {_EMPTY_THEM}")
+        return
+    if (missing := int(np.isnan(values).sum())) and metric.missing == "error":
         remedy = 'missing = "drop" under [metric] leaves such rows out'
-        found.append(Misfit(metric.column, "no value", missing, remedy=remedy))
-    if huge:
+        yield Misfit(metric.column, "no value", missing, remedy=remedy)
+    if huge := int((np.abs(values) > LARGEST_METRIC).sum()):
         remedy = "correct or remove them"
-        found.append(Misfit(metric.column, "infinite or beyond 1e100", huge, remedy=remedy))
-    return found
+        yield Misfit(metric.column, "infinite or beyond 1e100", huge, remedy=remedy)
 
 
-def _attribute_misfits(column: Any, attribute: Attribute) -> list[Misfit]:
+def _attribute_misfits(column: Any, attribute: Attribute) -> Iterator[Misfit]:
+    name = attribute.name
     try:
-        codes = encode_attribute(column, attribute)
+        values = _outside(column, attribute)
     except SourceError:
         if attribute.edges is not None:
-            remedy = "correct them, or declare values instead of edges"
-            return [_not_numbers(column, attribute.name, remedy)]
-        remedy = "leave this attribute out"
-        return [Misfit(attribute.name, "not a single value", len(column), remedy=remedy)]
-    outside = codes < 0
-    if attribute.outside != "error" or not outside.any():
-        return []
-    values = column.filter(pa.array(outside)).to_pylist()
-    named = [str(v) for v in values if v is not None]
-    found = []
-    if named:
+            yield _not_numbers(column, name, "correct them, or declare values instead of edges")
+        else:
+            yield Misfit(name, "not a single value", len(column), remedy="leave this attribute out")
+        return
+    if attribute.outside != "error":
+        return
+    if named := [str(v) for v in values if v is not None]:
         remedy = f"declare what could occur, or {_ways(attribute)}"
-        shown = _examples(named)
-        found.append(
-            Misfit(attribute.name, "outside the declared domain", len(named), shown, remedy)
-        )
-    if len(values) > len(named):
-        missing = len(values) - len(named)
-        found.append(Misfit(attribute.name, "no value", missing, remedy=_ways(attribute)))
-    return found
+        yield Misfit(name, "outside the declared domain", len(named), _examples(named), remedy)
+    if missing := len(values) - len(named):
+        yield Misfit(name, "no value", missing, remedy=_ways(attribute))
+
+
+def _outside(column: Any, attribute: Attribute) -> list[Any]:
+    """Return the cells outside the attribute's domain, missing ones among them."""
+    cells: list[Any] = column.filter(pa.array(encode_attribute(column, attribute) < 0)).to_pylist()
+    return cells
 
 
 def _ways(attribute: Attribute) -> str:
@@ -262,25 +256,20 @@ def _ways(attribute: Attribute) -> str:
     return drop if attribute.edges is not None else f"other = ... counts them as one value, {drop}"
 
 
-def _id_misfits(keys: list[object], column: str) -> list[Misfit]:
-    repeated = {key: count for key, count in Counter(keys).items() if count > 1}
-    if not repeated:
-        return []
-    examples = tuple(repr(key) for key in list(repeated)[:3])
-    remedy = "correct them, or declare no id: rows are then counted from 0"
-    return [Misfit(column, "an id that is not unique", sum(repeated.values()), examples, remedy)]
-
-
-def _ids_not_as_declared(column: Any, schema: Schema) -> list[Misfit]:
+def _id_misfits(column: Any, schema: Schema) -> Iterator[Misfit]:
+    name = schema.id or ""
+    repeated = {key: count for key, count in Counter(column.to_pylist()).items() if count > 1}
+    if repeated:
+        examples = tuple(repr(key) for key in list(repeated)[:3])
+        remedy = "correct them, or declare no id: rows are then counted from 0"
+        yield Misfit(name, "an id that is not unique", sum(repeated.values()), examples, remedy)
     if not schema.id_patterns:
-        return []
+        return
     keys = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    wrong = keys.filter(pa.array(~fitting_ids(keys, schema))).to_pylist()
-    if not wrong:
-        return []
-    remedy = "correct the ids, or id_type and id_pattern under [dataset]"
-    shown = _examples([str(key) for key in wrong if key is not None])
-    return [Misfit(schema.id or "", "an id not as declared", len(wrong), shown, remedy)]
+    if wrong := keys.filter(pa.array(~fitting_ids(keys, schema))).to_pylist():
+        shown = _examples([str(key) for key in wrong if key is not None])
+        remedy = "correct the ids, or id_type and id_pattern under [dataset]"
+        yield Misfit(name, "an id not as declared", len(wrong), shown, remedy)
 
 
 def _examples(values: list[str]) -> tuple[str, ...]:
@@ -308,29 +297,19 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _nothing_left(columns: pa.Table, schema: Schema) -> list[Misfit]:
+def _nothing_left(columns: pa.Table, schema: Schema) -> Iterator[Misfit]:
     """Say so where each row may be left out and all of them are: how many each column drops."""
-    try:
+    with contextlib.suppress(SourceError):
         encode(columns, schema)
-    except SourceError:
-        if not columns.num_rows:
-            return [Misfit(schema.metric.column, "no row is left: the table is empty", 0)]
-        return _dropped(columns, schema)
-    return []
-
-
-def _dropped(columns: pa.Table, schema: Schema) -> list[Misfit]:
-    """Return for each column how many rows the schema leaves out because of it."""
-    found = []
-    empty = int(np.isnan(numbers(columns[schema.metric.column], schema.metric)).sum())
-    if empty:
-        said = 'no row is left; missing = "drop" applies'
-        found.append(Misfit(schema.metric.column, said, empty))
+        return
+    metric = schema.metric
+    if not columns.num_rows:
+        yield Misfit(metric.column, "no row is left: the table is empty", 0)
+        return
+    if empty := int(np.isnan(numbers(columns[metric.column], metric)).sum()):
+        yield Misfit(metric.column, 'no row is left; missing = "drop" applies', empty)
     for attribute in schema.attributes:
-        column = columns[attribute.name]
-        outside = encode_attribute(column, attribute) < 0
-        if outside.any():
-            cells = [str(v) for v in column.filter(pa.array(outside)).to_pylist() if v is not None]
+        if outside := _outside(columns[attribute.name], attribute):
+            shown = _examples([str(v) for v in outside if v is not None])
             said = 'no row is left; outside = "drop" applies'
-            found.append(Misfit(attribute.name, said, int(outside.sum()), _examples(cells)))
-    return found
+            yield Misfit(attribute.name, said, len(outside), shown)

@@ -11,13 +11,14 @@ decision, so its points are what to expect, to within 1e-4.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pcor.audit.divergence import log_chances
 from pcor.detectors import Detector, get_detector
 from pcor.errors import NoValidContext, ParameterError, TooLarge, check_whole, counted
 from pcor.mechanism.randomness import RandomSource
@@ -67,14 +68,9 @@ class TradeoffLine:
         return replace(self.settings, detector=detector, limit=most).plan(schema, epsilon)
 
 
-_DIRECT = TradeoffLine("direct", Settings(search="direct"))
+_SEARCHES = ("direct", "widest_first", "uniform", "random_walk", "depth_first", "breadth_first")
 LINES = (
-    _DIRECT,
-    *(
-        TradeoffLine(name, Settings(search=name))
-        for name in ("widest_first", "uniform", "random_walk")
-    ),
-    *(TradeoffLine(name, Settings(search=name)) for name in ("depth_first", "breadth_first")),
+    *(TradeoffLine(name, Settings(search=name)) for name in _SEARCHES),
     TradeoffLine(
         "breadth_first, paper's price", Settings(search="breadth_first", accounting="paper")
     ),
@@ -155,7 +151,7 @@ def tradeoff(
     check_space(table.schema, limit)
     rule = get_detector(detector)
     plans = {line: [line.plan(table.schema, e, rule, limit) for e in epsilons] for line in lines}
-    direct = [_DIRECT.plan(table.schema, e, rule, limit) for e in epsilons]
+    direct = [LINES[0].plan(table.schema, e, rule, limit) for e in epsilons]
     flattest = min(float(plan.bill.eta) for plan in direct)
     found: dict[TradeoffLine, list[list[Outcome]]] = {line: [] for line in lines}
     for place, record in enumerate(records):
@@ -192,12 +188,9 @@ def random_outliers(
     """Return records, each an outlier in some random context; fewer where there are few."""
     numbers = random.Random(seed)  # noqa: S311 (which records to look at)
     found: list[int | str] = []
-    for _ in range(20 * count):
-        bits = numbers.getrandbits(table.schema.width)
-        if all(bits & own for own in table.schema.attribute_masks):
-            flagged = outliers(table, Context.from_mask(table.schema, bits), detector)
-            new = [key for key in flagged if key not in found]
-            found += [numbers.choice(new)] if new else []
+    for _, flagged in flagged_contexts(table, detector, numbers, 20 * count):
+        new = [key for key in flagged if key not in found]
+        found += [numbers.choice(new)] if new else []
         if len(found) == count:
             break
     if not found:
@@ -206,6 +199,19 @@ def random_outliers(
             "settings"
         )
     return found
+
+
+def flagged_contexts(
+    table: Table, detector: str | Detector, numbers: random.Random, looks: int
+) -> Iterator[tuple[Context, list[int | str]]]:
+    """Look at random contexts; yield those that have outliers, with these in row order."""
+    for _ in range(looks):
+        bits = numbers.getrandbits(table.schema.width)
+        if all(bits & own for own in table.schema.attribute_masks):
+            context = Context.from_mask(table.schema, bits)
+            flagged = outliers(table, context, detector)
+            if flagged:
+                yield context, flagged
 
 
 class Outcome(NamedTuple):
@@ -304,30 +310,9 @@ def expected(candidates: ScoredContexts, largest: int, eta: float, mechanism: st
         groups = groups[:, groups[0] > 0]
         groups[1] /= groups[0]
     counts, depths, gains, ones = groups
-    chances = _chances(depths, counts, mechanism)
+    chances = np.exp(log_chances(-depths, counts, mechanism).logs)
     total = chances @ counts
     return Outcome(float(chances @ gains / total), float(chances @ ones / total))
-
-
-def _chances(depth: Floats, counts: Floats, mechanism: str) -> Floats:
-    """Return the chance of one candidate of each group, up to a common factor.
-
-    Permute-and-flip: the integral over x in [0, 1] of q_i * prod(1 - x q_j, j != i), as in
-    ``audit.exact.selection_log_chances``. It falls like exp(-x * sum of q), so pieces of doubling
-    length follow it with few nodes.
-    """
-    q = np.exp(-depth)
-    if mechanism == "exponential":
-        return q
-    total = float(counts @ q)
-    edges = [0.0, *(2**k / total for k in range(6) if 2**k < total / 2), min(1.0, 64 / total)]
-    nodes, weights = np.polynomial.legendre.leggauss(24)
-    lengths = np.diff(edges)[:, np.newaxis]
-    x = (np.array(edges[:-1])[:, np.newaxis] + lengths * (nodes + 1) / 2).ravel()
-    failures = 1 - np.outer(q, x)
-    nobody = np.exp(counts @ np.log(failures))
-    chances: Floats = (q[:, np.newaxis] / failures) @ (nobody * (lengths * weights / 2).ravel())
-    return chances
 
 
 def _point(line: TradeoffLine, plan: Plan, outcomes: Sequence[Outcome]) -> Point:

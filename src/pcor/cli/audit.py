@@ -23,8 +23,18 @@ from pcor.audit.exposure import audited_settings, planned_exposure
 from pcor.audit.match import KINDS, REPEATS, group_delta, group_epsilon
 from pcor.audit.report import chance
 from pcor.cli import options
-from pcor.cli.compilation import tell_of_compiling
-from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell, waiting
+from pcor.cli.output import (
+    OWNER_ONLY,
+    aligned,
+    check_plots,
+    guarded,
+    progress_bar,
+    say,
+    say_json,
+    tell,
+    tell_of_compiling,
+    waiting,
+)
 from pcor.cli.setting_flags import NO_SETTINGS, GivenSettings, with_settings
 from pcor.errors import ParameterError, check_whole, plain
 from pcor.public.guarantee import Promise
@@ -51,20 +61,17 @@ def audit(
     schema: options.SchemaFile,
     record: Records = [],  # noqa: B006 (typer copies it)
     records: Annotated[
-        Path | None,
-        typer.Option("--records", help="Many records: a text file with one on each line."),
+        Path | None, typer.Option(help="Many records: a text file with one on each line.")
     ] = None,
     epsilon: Annotated[
-        str,
-        typer.Option("--epsilon", help="The cost of the release to be audited, for each record."),
+        str, typer.Option(help="The cost of the release to be audited, for each record.")
     ] = "0.2",
     given: GivenSettings = NO_SETTINGS,
     insert: Annotated[
         str | None,
         typer.Option(
-            "--insert",
             help="Metrics of newcomers to look at, 100,250.5; none for no newcomers. By default "
-            "the record's own and the table's smallest, quartiles and largest.",
+            "the record's own and the table's smallest, quartiles and largest."
         ),
     ] = None,
     match: Annotated[
@@ -75,15 +82,14 @@ def audit(
         ),
     ] = False,
     repeats: Annotated[
-        int, typer.Option("--repeats", help="With --match: random tables for each number of rows.")
+        int, typer.Option(help="With --match: random tables for each number of rows.")
     ] = REPEATS,
-    seed: Annotated[int, typer.Option("--seed", help="With --match: which random rows.")] = 0,
+    seed: Annotated[int, typer.Option(help="With --match: which random rows.")] = 0,
     limit: Annotated[
-        int | None,
-        typer.Option("--limit", help="How often the detector may be asked; more takes longer."),
+        int | None, typer.Option(help="How often the detector may be asked; more takes longer.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Also draw a chart: a .png, .svg or .html file.")
+        Path | None, typer.Option(help="Also draw a chart: a .png, .svg or .html file.")
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -97,7 +103,7 @@ def audit(
     """
     if out is not None:
         check_target(out, ENDINGS)
-        _check_charts(out)
+        check_plots(f"--out {str(out)!r}", ", or leave --out out; --json works without them")
     keys = _keys(record, records)
     metrics = _metrics(insert)
     check_whole("--repeats", repeats)
@@ -119,9 +125,10 @@ def audit(
             )
         matches.append(_matches(table, key, plan.detector, repeats, seed, limit) if match else [])
     if out is not None:
-        from pcor.audit.chart import exposure_chart, save_exposure_chart
+        from pcor.audit.charts import exposure_chart
+        from pcor.support.pictures import save_picture
 
-        save_exposure_chart(exposure_chart(found), out)
+        save_picture(exposure_chart(found), out)
         tell(f"{OWNER_ONLY} Written to {out}")
     if as_json:
         say_json(_content(found, matches, match=match))
@@ -165,17 +172,6 @@ def _metrics(text: str | None) -> list[float] | None:
     except ValueError:
         raise ParameterError(
             "--insert takes numbers with commas between them, such as 100,250.5, or none"
-        ) from None
-
-
-def _check_charts(out: Path) -> None:
-    """Refuse before the work a chart that nothing here can draw."""
-    try:
-        import pcor.audit.chart  # noqa: F401 (takes a while, and is an extra)
-    except ImportError:
-        raise ParameterError(
-            f"--out {str(out)!r} needs altair and vl-convert, which are not installed: "
-            "pip install 'pcor[plots]', or leave --out out; --json works without them"
         ) from None
 
 
@@ -271,20 +267,11 @@ def _table(title: str, people: Sequence[Exposed] | Sequence[JointlyExposed]) -> 
     ]
     rest = len(people) - len(rows)
     more = [f"  ... and {rest:,} more kinds of people; --json has all of them"] if rest else []
-    return ["", title, *_aligned([head, *rows], len(names)), *more]
+    return ["", title, *_indented([head, *rows], len(names)), *more]
 
 
-def _aligned(rows: Sequence[Sequence[str]], texts: int) -> list[str]:
-    """Lay out columns: the first ones to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  "
-        + "  ".join(
-            cell.ljust(width) if place < texts else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
+def _indented(rows: Sequence[Sequence[str]], texts: int) -> list[str]:
+    return [f"  {line}" for line in aligned(rows, texts)]
 
 
 def _match_lines(matches: Sequence[Match], promise: Promise) -> list[str]:
@@ -306,5 +293,5 @@ def _match_lines(matches: Sequence[Match], promise: Promise) -> list[str]:
         "",
         f"Random rows that come or go, {matches[0].repeats} tables each (private). The promise "
         f"holds {promise.guarantee.condition}:",
-        *_aligned([head, *rows], 1),
+        *_indented([head, *rows], 1),
     ]

@@ -34,7 +34,7 @@ COMMANDS = {
         "OWNER ONLY: list the records that are outliers in one context.",
     ),
     "reference": (
-        "reference:reference",
+        "owner:reference",
         "OWNER ONLY: write every context with its population and all of its outliers.",
     ),
     "audit": ("audit:audit", "OWNER ONLY: say who a release would expose, and by how much."),

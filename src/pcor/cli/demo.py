@@ -10,8 +10,7 @@ from pyarrow import csv, parquet
 
 import pcor
 from pcor.cli import options
-from pcor.cli.compilation import tell_of_compiling
-from pcor.cli.output import guarded, say, say_json, waiting
+from pcor.cli.output import guarded, say, say_json, tell_of_compiling, waiting
 from pcor.demo import (
     CLAIM,
     CLAIM_AMOUNT,
@@ -32,13 +31,12 @@ STORIES = ("salaries", "claims")
 def demo(
     epsilon: options.Epsilon = "0.2",
     story: Annotated[
-        str, typer.Option("--story", help="Which table: salaries, or claims (the tutorial's).")
+        str, typer.Option(help="Which table: salaries, or claims (the tutorial's).")
     ] = "salaries",
     write: Annotated[
         Path | None,
         typer.Option(
-            "--write",
-            help="Also write the table into this folder: salaries with their schema, claims raw.",
+            help="Also write the table into this folder: salaries with their schema, claims raw."
         ),
     ] = None,
     as_json: options.AsJson = False,

@@ -140,13 +140,10 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def _works(what: str, check: Callable[[], bool], fix: str) -> InstallationCheck:
     try:
-        return (
-            InstallationCheck(what, True, "works")
-            if check()
-            else InstallationCheck(what, False, "is wrong", fix)
-        )
+        works = check()
     except Exception as error:  # whatever it is, the answer is "does not work"
         return InstallationCheck(what, False, f"fails ({type(error).__name__})", fix)
+    return InstallationCheck(what, works, "works" if works else "is wrong", fix)
 
 
 def _detectors() -> InstallationCheck:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from pcor.cli import options
-from pcor.cli.output import guarded, progress_bar, say, say_json, tell
+from pcor.cli.output import check_plots, guarded, progress_bar, say, say_json, tell
 from pcor.errors import ParameterError
 from pcor.support.files import check_target, write_text
 
@@ -54,36 +54,6 @@ SoFar = Annotated[
 _RESULTS = Path("pcor-results")
 
 
-def _conduct(
-    names: tuple[str, ...],
-    *,
-    out: Path,
-    tables: list[str] | None,
-    quick: bool,
-    seed: int,
-    workers: int | None,
-    so_far: bool,
-    as_json: bool,
-) -> None:
-    from pcor.paper.experiments import ExperimentRequest, conduct
-    from pcor.paper.layout import grids
-    from pcor.paper.store import NOT_PRIVATE
-
-    request = ExperimentRequest(names, tuple(tables or ()), quick, seed, workers, so_far)
-    with progress_bar(f"experiment {', '.join(names)}") as progress:
-        summaries = conduct(request, out, progress)
-    if as_json:
-        say_json({"owner_only": summaries[0]["owner_only"], "experiments": summaries})
-        return
-    say(max((s["owner_only"] for s in summaries), key=lambda note: note.startswith("OWNER")))
-    say(NOT_PRIVATE)
-    for summary in summaries:
-        say(f"\n{summary['title']} ({summary['source']})")
-        for grid in grids(summary):
-            say(f"\n{grid.title}\n{grid.text()}")
-    tell(f"Written to {out}: a .json and .csv file each. Then: pcor experiment report --out {out}")
-
-
 def _command(names: tuple[str, ...]) -> Callable[..., None]:
     """Return the command that runs these experiments."""
 
@@ -97,18 +67,33 @@ def _command(names: tuple[str, ...]) -> Callable[..., None]:
         so_far: SoFar = False,
         as_json: options.AsJson = False,
     ) -> None:
-        _conduct(
-            names,
-            out=out,
-            tables=tables,
-            quick=quick,
-            seed=seed,
-            workers=workers,
-            so_far=so_far,
-            as_json=as_json,
+        from pcor.paper.experiments import ExperimentRequest, conduct
+
+        request = ExperimentRequest(names, tuple(tables or ()), quick, seed, workers, so_far)
+        with progress_bar(f"experiment {', '.join(names)}") as progress:
+            summaries = conduct(request, out, progress)
+        if as_json:
+            say_json({"owner_only": summaries[0]["owner_only"], "experiments": summaries})
+            return
+        _say(summaries)
+        tell(
+            f"Written to {out}: a .json and .csv file each. "
+            f"Then: pcor experiment report --out {out}"
         )
 
     return experiment
+
+
+def _say(summaries: Sequence[dict[str, Any]]) -> None:
+    from pcor.paper.layout import grids
+    from pcor.paper.store import NOT_PRIVATE
+
+    say(max((s["owner_only"] for s in summaries), key=lambda note: note.startswith("OWNER")))
+    say(NOT_PRIVATE)
+    for summary in summaries:
+        say(f"\n{summary['title']} ({summary['source']})")
+        for grid in grids(summary):
+            say(f"\n{grid.title}\n{grid.text()}")
 
 
 app.command("all", help="Run all of them; what they share is done once.")(_command(tuple(NAMES)))
@@ -121,7 +106,7 @@ for _name, _help in NAMES.items():
 def report(
     out: Out = _RESULTS,
     markdown: Annotated[
-        Path | None, typer.Option("--markdown", help="Also write the tables as a .md file.")
+        Path | None, typer.Option(help="Also write the tables as a .md file.")
     ] = None,
 ) -> None:
     """Write one page, report.html, from the results of a folder. It needs no network.
@@ -130,14 +115,9 @@ def report(
     """
     if markdown is not None:
         check_target(markdown, (".md",), "--markdown")
-    try:
-        from pcor.paper.report import page
-    except ImportError:
-        raise ParameterError(
-            "the report needs altair and vl-convert, which are not installed: "
-            "pip install 'pcor[plots]'"
-        ) from None
+    check_plots("the report")
     from pcor.paper.markdown import written
+    from pcor.paper.report import page
     from pcor.paper.store import read_summaries
 
     summaries = read_summaries(out)
@@ -157,14 +137,12 @@ def prepare(
     ] = None,
     salary: Annotated[
         list[Path] | None,
-        typer.Option("--salary", help="A yearly CSV of Ontario's disclosure; may be repeated."),
+        typer.Option(help="A yearly CSV of Ontario's disclosure; may be repeated."),
     ] = None,
     homicide: Annotated[
-        Path | None, typer.Option("--homicide", help="The Homicide Reports, database.csv.")
+        Path | None, typer.Option(help="The Homicide Reports, database.csv.")
     ] = None,
-    out: Annotated[Path, typer.Option("--out", help="The folder for the tables.")] = Path(
-        "pcor-data"
-    ),
+    out: Annotated[Path, typer.Option(help="The folder for the tables.")] = Path("pcor-data"),
 ) -> None:
     """Make the paper's tables from public raw files: Parquet, with a schema beside each.
 

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from pcor.cli.output import AsJson, guarded, say, say_json
+from pcor.cli.output import AsJson, aligned, guarded, say, say_json
 from pcor.errors import PcorError, UnknownName
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -89,9 +89,8 @@ def _list(found: dict[str, str], *, as_json: bool) -> None:
     if as_json:
         say_json({"kinds": {kind: summary(text) for kind, text in found.items()}})
         return
-    wide = max(map(len, found))
-    for kind, text in found.items():
-        say(f"{kind:{wide}}  {summary(text)}")
+    for line in aligned([(kind, summary(text)) for kind, text in found.items()], 2):
+        say(line)
     say("\npcor explain KIND says more about one.")
 
 

@@ -13,7 +13,7 @@ import typer
 
 import pcor
 from pcor.cli import options
-from pcor.cli.output import guarded, say, say_json, tell
+from pcor.cli.output import aligned, guarded, say, say_json, tell
 from pcor.errors import LedgerError, ParameterError, plain
 from pcor.support.files import check_target
 
@@ -36,6 +36,7 @@ Dataset = Annotated[
         metavar="DATASET",
     ),
 ]
+Analyst = Annotated[str, typer.Argument(help="The analyst, or a project.", metavar="ANALYST")]
 OnlyDataset = Annotated[str | None, typer.Argument(help="Only this dataset.", metavar="[DATASET]")]
 Ceiling = Annotated[
     str, typer.Option("--epsilon", help="What all releases together may cost, for example 2.")
@@ -52,9 +53,7 @@ def budget(
     dataset: Dataset,
     epsilon: Ceiling,
     delta: Slack = None,
-    cap: Annotated[
-        str | None, typer.Option("--cap", help="The most that one release may cost.")
-    ] = None,
+    cap: Annotated[str | None, typer.Option(help="The most that one release may cost.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Set what all releases about a dataset's people may spend; make the ledger if it is new.
@@ -77,7 +76,7 @@ def budget(
 def allot(
     url: Url,
     dataset: Dataset,
-    analyst: Annotated[str, typer.Argument(help="The analyst, or a project.", metavar="ANALYST")],
+    analyst: Analyst,
     epsilon: Ceiling,
     delta: Slack = None,
     as_json: options.AsJson = False,
@@ -94,7 +93,7 @@ def allot(
 def close(
     url: Url,
     dataset: Dataset,
-    analyst: Annotated[str, typer.Argument(help="The analyst, or a project.", metavar="ANALYST")],
+    analyst: Analyst,
     as_json: options.AsJson = False,
 ) -> None:
     """Let one analyst spend nothing more of a dataset's budget.
@@ -149,9 +148,7 @@ def history(
 @guarded
 def export(
     url: Url,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Where to write; by default to stdout.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to write; by default to stdout.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Write every entry as one line of JSON: budgets, charges, answers, refusals.
@@ -179,8 +176,7 @@ def export(
 def verify(
     url: Url,
     noted: Annotated[
-        str | None,
-        typer.Option("--noted", help="A head that was noted earlier, as `show` prints it."),
+        str | None, typer.Option(help="A head that was noted earlier, as `show` prints it.")
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -245,10 +241,8 @@ def _print_entries(entries: list[Entry]) -> None:
         )
         for entry in entries
     ]
-    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        *cells, what = row
-        say("  ".join([*(f"{c:{w}}" for c, w in zip(cells, wide, strict=False)), what]))
+    for line in aligned(rows, len(rows[0])):
+        say(line)
 
 
 def _show(found: list[Status], as_json: bool, head: Head | None = None) -> None:

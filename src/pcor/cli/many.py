@@ -6,8 +6,7 @@ records are done and nothing of any one of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +14,7 @@ import typer
 
 import pcor
 from pcor.cli import payment
-from pcor.cli.output import promised, say, say_json, tell, waiting
+from pcor.cli.output import progress_bar, promised, say, say_json, tell, waiting
 from pcor.errors import ParameterError, SourceError, did_you_mean, plain
 from pcor.public.schema import Schema
 from pcor.releasing.batch.plan import ManyPlan, listed
@@ -182,7 +181,7 @@ def release_listed(
         tell(payment.ON_NO_BOOKS)
     with waiting("reading the table", quiet=as_json):
         table = read_table()
-    with _progress() as progress:
+    with progress_bar("records", count=True) as progress:
         results = release_many_planned(
             planned,
             table,
@@ -204,21 +203,6 @@ def _tell_price(planned: ManyPlan, books: pcor.Ledger | None, paid: Mapping[str,
         left = books.left(paid["dataset"], paid.get("analyst"))
         short = "" if left >= planned.epsilon else "; what is answered already costs nothing"
         tell(f"The ledger has epsilon {plain(left)} left{short}.")
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Show on stderr how many records are done, where a person is looking."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("records")
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _show(results: Results, out: Path, *, full: bool, as_json: bool) -> None:

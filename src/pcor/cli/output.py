@@ -7,14 +7,15 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
 from pcor.cli import interrupts
-from pcor.errors import PcorError, sendable
+from pcor.errors import ParameterError, PcorError, sendable
 from pcor.public.guarantee import OWNER_ONLY as OWNER_ONLY
 from pcor.public.guarantee import Promise
 
@@ -93,6 +94,51 @@ def _fail(sentence: str, kind: str, code: int, *, as_json: bool) -> None:
     raise typer.Exit(code) from None
 
 
+def check_plots(what: str, otherwise: str = "") -> None:
+    """Refuse before the work a chart that nothing here can draw.
+
+    Args:
+        what: needs the chart.
+        otherwise: what else there is to do.
+    """
+    try:
+        import pcor.support.pictures  # noqa: F401 (takes a while, and is an extra)
+    except ImportError:
+        raise ParameterError(
+            f"{what} needs altair and vl-convert, which are not installed: "
+            f"pip install 'pcor[plots]'{otherwise}"
+        ) from None
+
+
+def tell_of_compiling() -> None:
+    """Say that the kernels are about to be compiled, once, where a person waits for it."""
+    if sys.stderr.isatty() and not are_compiled():
+        tell("compiling, once (some seconds) ...")
+
+
+def are_compiled() -> bool:
+    """Tell whether any kernel is in Numba's cache, wherever that is; no cache counts as compiled.
+
+    A new version of a kernel compiles again without a word: the cache is not empty then.
+    """
+    from pcor._kernels.coverage import cell_totals  # brings Numba along
+
+    stats = getattr(cell_totals, "stats", None)  # none where Numba is told not to compile
+    return stats is None or any(Path(stats.cache_path).glob("*.nbi"))
+
+
+def aligned(rows: Sequence[Sequence[str]], texts: int) -> list[str]:
+    """Lay out columns: the first ones, which are texts, to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if place < texts else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
 @contextmanager
 def waiting(what: str, *, quiet: bool = False) -> Iterator[None]:
     """Turn a spinner on stderr for a person who has to wait; print nothing meanwhile.
@@ -116,25 +162,25 @@ def waiting(what: str, *, quiet: bool = False) -> Iterator[None]:
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar on stderr where a person is looking. For owner-only work."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+def progress_bar(what: str, *, count: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar on stderr where a person is looking. For owner-only work.
 
+    Args:
+        what: is done.
+        count: whether it shows how many parts are done, and not the time that is left.
+    """
+    from rich import progress
+    from rich.console import Console
+
+    told = (progress.MofNCompleteColumn(),)
+    timed = (progress.TaskProgressColumn(), progress.TimeRemainingColumn())
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        *(told if count else timed),
     )
     console = Console(stderr=True)
-    with Progress(
+    with progress.Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as bar:
         task = bar.add_task(what)

@@ -1,4 +1,4 @@
-"""``pcor contexts`` and ``pcor outliers``: private results, for the owner only."""
+"""``pcor contexts``, ``pcor outliers`` and ``pcor reference``: private, for the owner only."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ import typer
 from pyarrow import csv, parquet
 
 import pcor
+from pcor.audit.reference_file import (
+    REFERENCE_LIMIT,
+    check_reference_size,
+    expected_seconds,
+    write_reference,
+)
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell, waiting
 from pcor.cli.setting_flags import DetectorName
@@ -21,7 +27,7 @@ from pcor.errors import TooLarge
 from pcor.public import wording
 from pcor.public.context import Context
 from pcor.public.schema import Schema
-from pcor.releasing.estimate import MOST_ROWS, estimate
+from pcor.releasing.estimate import MOST_ROWS, duration, estimate
 from pcor.search.blocks import ENUMERATION_LIMIT
 from pcor.search.coe import (
     MatchingContexts,
@@ -31,6 +37,7 @@ from pcor.search.coe import (
     outlier_rows,
 )
 from pcor.search.coe_file import SHOWN, Tally, write_contexts
+from pcor.search.every_context import count_contexts
 from pcor.support.files import check_target, write_whole
 
 # More contexts than this are written as bits only: as sentences they would fill the memory.
@@ -51,7 +58,7 @@ def contexts(
     record: options.RecordKey,
     detector: DetectorName = "lof",
     limit: Annotated[
-        int, typer.Option("--limit", help="The largest number of contexts to look at.")
+        int, typer.Option(help="The largest number of contexts to look at.")
     ] = ENUMERATION_LIMIT,
     out: Out = None,
     as_json: options.AsJson = False,
@@ -117,8 +124,7 @@ def outliers(
     schema: options.SchemaFile,
     detector: DetectorName = "lof",
     context: Annotated[
-        str | None,
-        typer.Option("--context", help="Where to look; by default the whole table."),
+        str | None, typer.Option(help="Where to look; by default the whole table.")
     ] = None,
     out: Out = None,
     as_json: options.AsJson = False,
@@ -152,6 +158,40 @@ def outliers(
         "values": [value for _, value in found],
     }
     _report(title, content, rows[:SHOWN], len(rows), out, as_json=as_json)
+
+
+@guarded
+def reference(
+    file: options.File,
+    schema: options.SchemaFile,
+    out: Annotated[Path, typer.Option(help="The .parquet file to write.")],
+    detector: DetectorName = "lof",
+    limit: Annotated[
+        int, typer.Option(help="The largest number of contexts to list.")
+    ] = REFERENCE_LIMIT,
+    as_json: options.AsJson = False,
+) -> None:
+    """OWNER ONLY: write every context with its population and all of its outliers.
+
+    Finished blocks are kept in a folder beside the file until it is complete: interrupted, the
+    same command goes on where it was.
+
+    Example: pcor reference claims.csv --schema claims.toml --out reference.parquet
+    """
+    check_target(out, (".parquet",))
+    declared = Schema.from_file(schema, draft=True)
+    check_reference_size(declared, limit)
+    with waiting("reading the table", quiet=as_json):
+        table = pcor.Table(file, declared)
+    tell(
+        f"{count_contexts(declared):,} contexts, about "
+        f"{duration(expected_seconds(table, detector))}; interrupted, the same command goes on"
+    )
+    with progress_bar("judging every context") as progress:
+        done = write_reference(table, detector, path=out, limit=limit, progress=progress)
+    content = {"contexts": done.contexts, "outliers": done.outliers, "out": str(out)}
+    title = f"{done.contexts:,} contexts with {done.outliers:,} outliers in all"
+    _report(title, content, [], 0, out, as_json=as_json)
 
 
 def _tell_time(table: pcor.Table, detector: str, limit: int) -> None:

@@ -10,10 +10,17 @@ import typer
 import pcor
 from pcor.audit.schema_draft import marked_lines
 from pcor.cli import many, options, payment
-from pcor.cli.compilation import tell_of_compiling
-from pcor.cli.output import guarded, promised, say, say_json, tell, waiting
+from pcor.cli.output import (
+    guarded,
+    promised,
+    say,
+    say_json,
+    tell,
+    tell_of_compiling,
+    waiting,
+)
+from pcor.cli.schema import beyond_limits
 from pcor.cli.setting_flags import NO_SETTINGS, GivenSettings, with_settings
-from pcor.cli.sizes import beyond_limits
 from pcor.errors import ParameterError
 from pcor.public.guarantee import OCDP
 from pcor.public.schema import Schema
@@ -48,8 +55,7 @@ def plan(
     rows: Annotated[
         int | None,
         typer.Option(
-            "--rows",
-            help="Also estimate the time, for a table of this many rows, a guess of yours.",
+            help="Also estimate the time, for a table of this many rows, a guess of yours."
         ),
     ] = None,
     full: options.Full = False,
@@ -108,44 +114,34 @@ def release(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out",
-            help="Also write the certificate: .json or .html; with --records the answers: .jsonl.",
+            help="Also write the certificate: .json or .html; with --records the answers: .jsonl."
         ),
     ] = None,
     workers: many.Workers = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", help="NOT PRIVATE: repeatable draws, for tests only.")
+        int | None, typer.Option(help="NOT PRIVATE: repeatable draws, for tests only.")
     ] = None,
     memory: options.Memory = None,
     pairs: options.MostPairs = PAIRS_LIMIT,
     ledger: Annotated[
-        str | None,
-        typer.Option("--ledger", help="Pay from this ledger: a file or a postgresql:// URL."),
+        str | None, typer.Option(help="Pay from this ledger: a file or a postgresql:// URL.")
     ] = None,
     dataset: Annotated[
         str | None,
-        typer.Option(
-            "--dataset",
-            help="With --ledger: whose budget pays. By default the name in the schema.",
-        ),
+        typer.Option(help="With --ledger: whose budget pays. By default the name in the schema."),
     ] = None,
     analyst: Annotated[
-        str | None,
-        typer.Option(
-            "--analyst", help="With --ledger: whose allotment pays. By default the owner."
-        ),
+        str | None, typer.Option(help="With --ledger: whose allotment pays. By default the owner.")
     ] = None,
     key: Annotated[
         str | None,
         typer.Option(
-            "--key",
             help="With --ledger: a name for this request. The same name again is free; a new one "
-            "pays for a new draw.",
+            "pays for a new draw."
         ),
     ] = None,
     version: Annotated[
-        str | None,
-        typer.Option("--version", help="With --ledger: which state of the table this is."),
+        str | None, typer.Option(help="With --ledger: which state of the table this is.")
     ] = None,
     full: options.Full = False,
     as_json: options.AsJson = False,

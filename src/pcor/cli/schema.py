@@ -11,9 +11,12 @@ import typer
 from pcor.audit.schema_draft import NO_ID, draft, marked_lines, misfits
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, say, say_json, tell, waiting
-from pcor.cli.sizes import beyond_limits, space_in_words
 from pcor.errors import WriteError, counted
+from pcor.public.guarantee import PureDP
 from pcor.public.schema import REVIEW, Schema
+from pcor.search.blocks import ENUMERATION_LIMIT
+from pcor.search.coe import PATIENCE
+from pcor.search.direct import COUNTABLE
 from pcor.support.files import check_target, write_text
 
 app = typer.Typer(
@@ -27,21 +30,15 @@ app = typer.Typer(
 @guarded
 def init(
     file: options.File,
-    metric: Annotated[
-        str, typer.Option("--metric", help="The numeric column that outliers stand out in.")
-    ],
-    attributes: Annotated[
-        str, typer.Option("--attributes", help="The columns that contexts speak of: a,b,c.")
-    ],
+    metric: Annotated[str, typer.Option(help="The numeric column that outliers stand out in.")],
+    attributes: Annotated[str, typer.Option(help="The columns that contexts speak of: a,b,c.")],
     id_column: Annotated[
         str | None,
         typer.Option(
             "--id", help="The column that names a record; without one, rows are counted from 0."
         ),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", help="Where to write the draft.")] = Path(
-        "schema.toml"
-    ),
+    out: Annotated[Path, typer.Option(help="Where to write the draft.")] = Path("schema.toml"),
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -112,6 +109,31 @@ def _size(schema: Schema) -> dict[str, int | str]:
 
 def _say_size(schema: Schema) -> None:
     """Say how many contexts there are; after the draft or the check, what that rules out."""
-    say(f"{space_in_words(schema)}.")
+    say(
+        f"{schema.width} values of {len(schema.attributes)} attributes: "
+        f"{counted(schema.most_contexts)} contexts can contain a record "
+        f"({schema.most_steps} values may come or go)."
+    )
     if too_much := beyond_limits(schema):
         say(f"Note: {too_much}.")
+
+
+def beyond_limits(schema: Schema) -> str:
+    """Say what is refused for its size, and where a limit can be raised; nothing if nothing is."""
+    size = schema.most_walked
+    if size <= ENUMERATION_LIMIT:
+        return ""
+    drawing, listing = (
+        f"--guarantee {PureDP.name}, --search direct, pcor tradeoff",
+        "pcor audit, pcor contexts",
+    )
+    if size > COUNTABLE:
+        refused = f"{drawing}, {listing} are not to be had, whatever the limit"
+    elif size > PATIENCE:
+        refused = f"{drawing} need a larger --limit; {listing} are not to be had"
+    else:
+        refused = f"{drawing}, {listing} need a larger --limit"
+    return (
+        f"with more than {ENUMERATION_LIMIT:,} contexts {refused}. A release with --search auto "
+        "needs nothing. Fewer values, by wider bins or with rare ones together as 'other', help all"
+    )

@@ -20,21 +20,16 @@ def serve(
     database: Annotated[
         str | None,
         typer.Option(
-            "--database",
-            envvar="PCOR_DATABASE",
-            help="The ledger: a SQLite file or a postgresql:// URL.",
+            envvar="PCOR_DATABASE", help="The ledger: a SQLite file or a postgresql:// URL."
         ),
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(
-            "--data", envvar="PCOR_SERVICE_DATA", help="The folder that all tables are in."
-        ),
+        typer.Option(envvar="PCOR_SERVICE_DATA", help="The folder that all tables are in."),
     ] = None,
     secret: Annotated[
         Path | None,
         typer.Option(
-            "--secret",
             envvar="PCOR_SERVICE_SECRET",
             help="The file with the service's secret, made if missing; by default in --data.",
         ),
@@ -51,48 +46,37 @@ def serve(
         bool,
         typer.Option("--demo", help="Serve synthetic data from a temporary folder."),
     ] = False,
-    host: Annotated[str, typer.Option("--host", help="The address to listen at.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65_535, help="The port to listen at.")
-    ] = 8330,
-    workers: Annotated[
-        int, typer.Option("--workers", min=1, max=64, help="How many processes serve.")
-    ] = 1,
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="The port to listen at.")] = 8330,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="How many processes serve.")] = 1,
     drawers: Annotated[
-        int, typer.Option("--drawers", min=1, max=64, help="Searches at once in each process.")
+        int, typer.Option(min=1, max=64, help="Searches at once in each process.")
     ] = 1,
     delay: Annotated[
-        float,
-        typer.Option("--delay", help="Seconds until an answer can be seen at the earliest."),
+        float, typer.Option(help="Seconds until an answer can be seen at the earliest.")
     ] = 5.0,
     tick: Annotated[
-        float, typer.Option("--tick", help="Answers appear at multiples of this many seconds.")
+        float, typer.Option(help="Answers appear at multiples of this many seconds.")
     ] = 1.0,
-    rate: Annotated[float, typer.Option("--rate", help="Requests a second for each key.")] = 20.0,
+    rate: Annotated[float, typer.Option(help="Requests a second for each key.")] = 20.0,
     connections: Annotated[
         int | None,
         typer.Option(
-            "--connections",
             min=1,
             help="Connections at once in each process; by default 1,000, or what ulimit -n allows.",
         ),
     ] = None,
     writers: Annotated[
-        int,
-        typer.Option("--writers", min=1, help="Requests that write at once in each process."),
+        int, typer.Option(min=1, help="Requests that write at once in each process.")
     ] = 16,
     proxy: Annotated[
         list[str] | None,
         typer.Option(
-            "--proxy",
-            help="Address or network of a proxy whose X-Forwarded-For is trusted; once for each.",
+            help="Address or network of a proxy whose X-Forwarded-For is trusted; once for each."
         ),
     ] = None,
     open_questions: Annotated[
-        int,
-        typer.Option(
-            "--open-questions", min=1, help="How many questions of one analyst may wait at a time."
-        ),
+        int, typer.Option(min=1, help="How many questions of one analyst may wait at a time.")
     ] = 20,
     secure_cookies: Annotated[
         bool, typer.Option("--secure-cookies", help="Send cookies over HTTPS only.")

@@ -24,7 +24,7 @@ from pcor.audit.tradeoff import (
 )
 from pcor.audit.tradeoff import tradeoff as points_of
 from pcor.cli import options
-from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell
+from pcor.cli.output import OWNER_ONLY, check_plots, guarded, progress_bar, say, say_json, tell
 from pcor.cli.setting_flags import DetectorName
 from pcor.demo import salary_table
 from pcor.detectors import get_detector
@@ -49,28 +49,22 @@ def tradeoff(
         Path | None,
         typer.Argument(help="The owner's table; without one, synthetic salaries.", metavar="FILE"),
     ] = None,
-    schema: Annotated[
-        Path | None, typer.Option("--schema", help="The schema file (TOML) of FILE.")
-    ] = None,
+    schema: Annotated[Path | None, typer.Option(help="The schema file (TOML) of FILE.")] = None,
     detector: DetectorName = "lof",
     outliers: Annotated[
-        int | None, typer.Option("--outliers", help=f"How many outliers: {RECORDS} by default.")
+        int | None, typer.Option(help=f"How many outliers: {RECORDS} by default.")
     ] = None,
-    epsilons: Annotated[
-        str | None, typer.Option("--epsilons", help=f"By default {','.join(EPSILONS)}.")
-    ] = None,
+    epsilons: Annotated[str | None, typer.Option(help=f"By default {','.join(EPSILONS)}.")] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Few outliers and epsilons: seconds, not minutes.")
     ] = False,
-    seed: Annotated[int, typer.Option("--seed", help="Of the records and of every decision.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the records and of every decision.")] = 0,
     limit: Annotated[
         int,
-        typer.Option(
-            "--limit", help="The largest space of contexts to look for the largest valid one in."
-        ),
+        typer.Option(help="The largest space of contexts to look for the largest valid one in."),
     ] = ENUMERATION_LIMIT,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Also write a .png, .svg, .html or .json file.")
+        Path | None, typer.Option(help="Also write a .png, .svg, .html or .json file.")
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -85,7 +79,8 @@ def tradeoff(
     """
     if out is not None:
         check_target(out, ENDINGS)
-        _check_charts(out)
+        if out.suffix.lower() != ".json":
+            check_plots(f"--out {str(out)!r}", ". --json, and --out with .json, work without them")
     table = _table(file, schema, limit)
     usual = QUICK_EPSILONS if quick else EPSILONS
     costs = sorted({exact(cost) for cost in (epsilons.split(",") if epsilons else usual)})
@@ -161,26 +156,14 @@ def _points(
         )
 
 
-def _check_charts(out: Path) -> None:
-    """Refuse before the work a chart that nothing here can draw."""
-    if out.suffix.lower() == ".json":
-        return
-    try:
-        import pcor.audit.tradeoff_chart  # noqa: F401 (takes a while, and is an extra)
-    except ImportError:
-        raise ParameterError(
-            f"--out {str(out)!r} needs altair and vl-convert, which are not installed: "
-            "pip install 'pcor[plots]'. --json, and --out with .json, work without them"
-        ) from None
-
-
 def _write(out: Path, points: Sequence[Point], content: dict[str, Any], note: str) -> None:
     if out.suffix.lower() == ".json":
         write_text(out, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
         return
-    from pcor.audit.tradeoff_chart import save_chart, tradeoff_chart
+    from pcor.audit.charts import tradeoff_chart
+    from pcor.support.pictures import save_picture
 
-    save_chart(tradeoff_chart(points, note), out)
+    save_picture(tradeoff_chart(points, note), out)
 
 
 def _text(points: Sequence[Point]) -> str:

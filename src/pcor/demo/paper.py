@@ -98,19 +98,19 @@ def salaries(rows: int = ROWS) -> pa.Table:
     job = np.minimum(np.searchsorted(shares, uniform[:, 0], side="right"), len(_JOBS) - 1)
     employer = (uniform[:, 1] ** 1.3 * len(_EMPLOYERS)).astype(np.int64)
     year = (uniform[:, 2] ** 0.8 * len(_YEARS)).astype(np.int64)
-    pay = _pay(job, employer, year, uniform[:, 3])
+    columns = {
+        "employee": np.arange(1, rows + 1),
+        "job_title": np.array(list(_JOBS))[job],
+        "employer": np.array(list(_EMPLOYERS))[employer],
+        "year": np.array(_YEARS)[year],
+        "salary": _pay(job, employer, year, uniform[:, 3]),
+    }
     for planted in PLANTED:
         if planted.record <= rows:
-            _plant(planted, job, employer, year, pay)
-    return pa.table(
-        {
-            "employee": np.arange(1, rows + 1),
-            "job_title": np.array(list(_JOBS))[job],
-            "employer": np.array(list(_EMPLOYERS))[employer],
-            "year": np.array(_YEARS)[year],
-            "salary": pay,
-        }
-    )
+            firsts = {name: values[0] for name, values in planted.values.items()}
+            for name, value in (firsts | {"salary": planted.salary}).items():
+                columns[name][planted.record - 1] = value
+    return pa.table(columns)
 
 
 def salary_table() -> Table:
@@ -164,22 +164,3 @@ def _pay(
         np.int64
     )
     return pay
-
-
-def _plant(
-    planted: Planted,
-    job: NDArray[np.int64],
-    employer: NDArray[np.int64],
-    year: NDArray[np.int64],
-    pay: NDArray[np.int64],
-) -> None:
-    row = planted.record - 1
-    columns = (
-        ("job_title", job, list(_JOBS)),
-        ("employer", employer, list(_EMPLOYERS)),
-        ("year", year, list(_YEARS)),
-    )
-    for name, column, domain in columns:
-        if name in planted.values:
-            column[row] = domain.index(planted.values[name][0])  # type: ignore[arg-type]
-    pay[row] = planted.salary

@@ -94,7 +94,7 @@ class Grubbs(Detector):
         out = np.empty(len(masks), dtype=np.int8)
         in_slices(
             len(masks),
-            lambda s: grubbs_verdicts(masks[s], *pairs, moments[:, s], critical, rule, out[s]),
+            lambda s: grubbs_verdicts(masks[s], pairs, moments[:, s], critical, rule, out[s]),
         )
         verdicts: Verdicts = out == YES
         for place in np.flatnonzero(out == UNSURE):

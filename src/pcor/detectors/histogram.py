@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.detectors.all_records import ContextOutliers, Judge, SortedRows
+from pcor.detectors.all_records import Judge, SortedRows, judged_by
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
 from pcor.errors import ParameterError
 from pcor.public.context import Words
@@ -94,13 +94,12 @@ class Histogram(Detector):
         populations = cells.populations(masks) if moments is None else moments[0].astype(np.int64)
         rule = (self.include_maximum, self.min_population)
         most = self._most(populations)
-        pairs = (cells.required, cells.values, cells.counts)
         place = cells.place(value)
         out = np.empty(len(masks), dtype=bool)
         in_slices(
             len(masks),
             lambda s: histogram_verdicts(
-                masks[s], *pairs, populations[s], most[s], place, rule, out[s]
+                masks[s], cells.pairs, populations[s], most[s], place, rule, out[s]
             ),
         )
         return out
@@ -113,14 +112,7 @@ class Histogram(Detector):
 
         rule = (self.include_maximum, self.min_population)
         most = self._most(np.arange(len(rows) + 1))
-        columns = (rows.codes, rows.tops, rows.values, most)
-
-        def judge(first: int, count: int) -> ContextOutliers:
-            populations, ends = np.empty((2, count), dtype=np.int64)
-            places = histogram_in_contexts(first, *columns, rule, populations, ends)
-            return ContextOutliers(populations, ends, places)
-
-        return judge
+        return judged_by(histogram_in_contexts, rows.codes, rows.tops, rows.values, most, rule)
 
 
 def bin_numbers(values: Values, bins: int) -> NDArray[np.int64]:

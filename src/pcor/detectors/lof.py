@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.detectors.all_records import ContextOutliers, Judge, SortedRows
+from pcor.detectors.all_records import Judge, SortedRows, judged_by
 from pcor.detectors.base import (
     Counts,
     Detector,
@@ -111,7 +111,7 @@ class LOF(Detector):
             float(self.threshold),
             max(self.k, min(self.min_population - 1, 2 * self.k)) + 1,
         )
-        columns = (cells.required, cells.values, cells.counts, cells.place(value), rule)
+        columns = (cells.pairs, cells.place(value), rule)
         in_slices(len(masks), lambda s: lof_verdicts(masks[s], *columns, out[s]))
         if self.min_population > 2 * self.k + 1:
             out &= cells.populations(masks) >= self.min_population
@@ -125,14 +125,7 @@ class LOF(Detector):
 
         # With no more rows than k nobody is judged, however large k is.
         rule = (min(self.k, len(rows)), float(self.threshold), self.min_population)
-        columns = (rows.codes, rows.tops, rows.values)
-
-        def judge(first: int, count: int) -> ContextOutliers:
-            populations, ends = np.empty((2, count), dtype=np.int64)
-            places = lof_in_contexts(first, *columns, rule, populations, ends)
-            return ContextOutliers(populations, ends, places)
-
-        return judge
+        return judged_by(lof_in_contexts, rows.codes, rows.tops, rows.values, rule)
 
     def factors(self, values: Values, counts: Counts) -> NDArray[np.float64]:
         """Return the local outlier factor of each distinct value; more than k records needed.

@@ -5,5 +5,6 @@ counts, times. They are for tables that anybody may look at, or for the owner's 
 
 ``published`` holds the paper's numbers; ``tables`` and ``subjects`` say what is measured on,
 ``ways`` and ``measurement`` how; ``units`` divides the work and ``store`` keeps what was measured;
-one module per table or figure says what it compares; ``catalogue`` lists them.
+``experiment`` says what all of them share, ``comparisons`` and one module for each other experiment
+what it compares; ``catalogue`` lists them.
 """

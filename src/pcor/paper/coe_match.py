@@ -7,21 +7,18 @@ its per cent are of tables on which COE is exactly the same, or of contexts; bot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
-from pcor.audit.match import coe_match
+from pcor.audit.match import KINDS, coe_match
+from pcor.paper.experiment import Experiment, Found, ResultRow
 from pcor.paper.published import CHANGES, MATCH
-from pcor.paper.store import Store
 from pcor.paper.subjects import one_subject, seed_of
 from pcor.paper.summary import mean_and_interval
-from pcor.paper.tables import REDUCED
 from pcor.paper.units import Unit
 from pcor.paper.ways import DETECTORS, authors_detector
 
 KIND = "match"
-KINDS = ("removed", "added")
 RECORDS = 100
 NEIGHBOURS = 50
 QUICK = 2
@@ -46,73 +43,39 @@ def measure(unit: Unit) -> dict[str, Any]:
     return answer
 
 
-@dataclass(frozen=True)
-class CoeMatch:
+class CoeMatch(Experiment):
     """The experiment."""
 
-    name: str = "coe_match"
-    title: str = "COE match"
-    source: str = "Tables 'COE Match', salary and homicide"
-    remarks: tuple[str, ...] = (
-        "Equal: the share of changed tables on which the record has exactly the same valid "
-        "contexts. Common: valid contexts on both tables over those on either. The paper does not "
-        "say which of the two its numbers are, and removed rows only.",
-    )
-    usual: tuple[str, ...] = REDUCED
-    fallback: str = "synthetic_reduced"
+    def repetitions(self, *, quick: bool) -> int:
+        """Return how many records are looked at."""
+        return QUICK if quick else RECORDS
 
-    def units(self, tables: Sequence[str], *, quick: bool, seed: int) -> list[Unit]:
-        """Return the work: every record of every table and detector."""
-        return [
-            Unit(KIND, table, detector, number, seed, KINDS)
-            for table in tables
-            for detector in DETECTORS
-            for number in range(QUICK if quick else RECORDS)
-        ]
+    def parts(self, detector: str) -> tuple[str, ...]:  # noqa: ARG002 (the same for all)
+        """Return the kinds of change."""
+        return KINDS
 
-    def rows(self, store: Store, tables: Sequence[str], *, quick: bool, seed: int) -> list[Any]:
-        """Return a row for every table, detector, kind and number of changes."""
-        units = self.units(tables, quick=quick, seed=seed)
-        return [
-            self._row(table, detector, kind, place, store, units)
-            for table in tables
-            for kind in KINDS
-            for detector in DETECTORS
-            for place in range(len(CHANGES))
-        ]
-
-    def _row(
-        self,
-        table: str,
-        detector: str,
-        kind: str,
-        place: int,
-        store: Store,
-        units: Sequence[Unit],
-    ) -> dict[str, Any]:
-        found = [
-            store.found(unit)[kind][place]
-            for unit in units
-            if (unit.table, unit.detector) == (table, detector) and not store.missing(unit)
-        ]
-        equal, low, high = mean_and_interval([one[0] for one in found])
-        common, common_low, common_high = mean_and_interval([one[1] for one in found])
-        return {
-            "experiment": self.name,
-            "table": table,
-            "detector": detector,
-            "kind": kind,
-            "changed_rows": CHANGES[place],
-            "records": len(found),
-            "neighbours": NEIGHBOURS,
-            "equal": equal,
-            "equal_low": low,
-            "equal_high": high,
-            "common": common,
-            "common_low": common_low,
-            "common_high": common_high,
-            **_published(table, detector, kind, place),
-        }
+    def table_rows(self, table: str, found: Found) -> Iterator[ResultRow]:
+        """Yield a row for every kind, detector and number of changes."""
+        for kind in KINDS:
+            for detector in DETECTORS:
+                measured = [unit[kind] for unit in found[detector] if kind in unit]
+                for place, changed in enumerate(CHANGES):
+                    equal, low, high = mean_and_interval([one[place][0] for one in measured])
+                    common, *interval = mean_and_interval([one[place][1] for one in measured])
+                    yield {
+                        "detector": detector,
+                        "kind": kind,
+                        "changed_rows": changed,
+                        "records": len(measured),
+                        "neighbours": NEIGHBOURS,
+                        "equal": equal,
+                        "equal_low": low,
+                        "equal_high": high,
+                        "common": common,
+                        "common_low": interval[0],
+                        "common_high": interval[1],
+                        **_published(table, detector, kind, place),
+                    }
 
 
 def _published(table: str, detector: str, kind: str, place: int) -> dict[str, float]:
@@ -122,4 +85,14 @@ def _published(table: str, detector: str, kind: str, place: int) -> dict[str, fl
     return {}
 
 
-EXPERIMENT = CoeMatch()
+EXPERIMENT = CoeMatch(
+    name="coe_match",
+    title="COE match",
+    source="Tables 'COE Match', salary and homicide",
+    kind=KIND,
+    remarks=(
+        "Equal: the share of changed tables on which the record has exactly the same valid "
+        "contexts. Common: valid contexts on both tables over those on either. The paper does not "
+        "say which of the two its numbers are, and removed rows only.",
+    ),
+)

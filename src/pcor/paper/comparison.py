@@ -6,17 +6,15 @@ other readings where the paper contradicts itself, and as the library would by i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from pcor.paper.measurement import KIND, measurement_order
+from pcor.paper.experiment import Experiment, Found, ResultRow
+from pcor.paper.measurement import KIND, Measured, measurement_order
 from pcor.paper.published import PublishedResult
-from pcor.paper.store import Store
 from pcor.paper.subjects import GROUPS
 from pcor.paper.summary import times, utilities
 from pcor.paper.tables import LARGE, REDUCED, SPARSE
-from pcor.paper.units import Unit
 from pcor.paper.ways import Way
 
 REPETITIONS = 200
@@ -49,83 +47,64 @@ class ComparisonLine:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Experiment):
     """An experiment of releases.
 
     Attributes:
-        name: of the command.
-        title: what it shows.
-        source: the tables and figures of the paper.
         lines: what is compared.
-        remarks: what a reader must know: where the paper contradicts itself, and so on.
     """
 
-    name: str
-    title: str
-    source: str
-    lines: tuple[ComparisonLine, ...]
-    remarks: tuple[str, ...] = ()
     usual: tuple[str, ...] = (*REDUCED, *LARGE, *SPARSE)
     fallback: str = "synthetic"
+    kind: str = KIND
+    lines: tuple[ComparisonLine, ...] = ()
 
-    def units(self, tables: Sequence[str], *, quick: bool, seed: int) -> list[Unit]:
-        """Return the work: every repetition of every table and detector."""
-        detectors = dict.fromkeys(line.detector for line in self.lines)
-        return [
-            Unit(KIND, table, detector, number, seed, self._parts(detector))
-            for table in tables
-            for detector in detectors
-            for number in range(QUICK if quick else REPETITIONS)
-        ]
+    def repetitions(self, *, quick: bool) -> int:
+        """Return how many records are asked about."""
+        return QUICK if quick else REPETITIONS
 
-    def _parts(self, detector: str) -> tuple[str, ...]:
+    def detectors(self) -> Iterable[str]:
+        """Return the detectors of the lines."""
+        return dict.fromkeys(line.detector for line in self.lines)
+
+    def parts(self, detector: str) -> tuple[str, ...]:
+        """Return the ways to release."""
         ways = [line.way for line in self.lines if line.detector == detector]
         return tuple(way.key for way in measurement_order(ways))
 
-    def rows(self, store: Store, tables: Sequence[str], *, quick: bool, seed: int) -> list[Any]:
-        """Return a row for every table, line and group of records."""
-        units = self.units(tables, quick=quick, seed=seed)
-        return [
-            self._row(line, table, group, store, units)
-            for table in tables
-            for line in self.lines
-            for group in GROUPS
-            if group != "program" or table in REDUCED
-        ]
+    def table_rows(self, table: str, found: Found) -> Iterator[ResultRow]:
+        """Yield a row for every line and group of records."""
+        for line in self.lines:
+            for group in GROUPS:
+                if group != "program" or table in REDUCED:
+                    by_group = (unit.get(line.way.key, {}) for unit in found[line.detector])
+                    measured = [one[group] for one in by_group if group in one]
+                    yield _row(line, group, measured) | _published(line, table)
 
-    def _row(
-        self, line: ComparisonLine, table: str, group: str, store: Store, units: Sequence[Unit]
-    ) -> dict[str, Any]:
-        found = [
-            measured[line.way.key][group]
-            for unit in units
-            if (unit.table, unit.detector) == (table, line.detector)
-            and group in (measured := store.found(unit)).get(line.way.key, {})
-        ]
-        return {
-            "experiment": self.name,
-            "table": table,
-            "label": line.label,
-            "reading": line.reading,
-            "real": line.real,
-            "group": group,
-            "detector": line.detector,
-            **line.way.row(),
-            "repetitions": len(found),
-            **utilities([one["utility"] for one in found]),
-            **times([one["seconds"] for one in found if "seconds" in one]),
-            "nothing_found": sum("nothing" in one for one in found),
-            **self._published(line, table),
-        }
 
-    def _published(self, line: ComparisonLine, table: str) -> dict[str, Any]:
-        given = line.published
-        if given is None or "salary" not in table:  # where its numbers are from
-            return {}
-        names = ("paper_t_min", "paper_t_max", "paper_t_avg")
-        return {
-            "paper_utility": given.utility,
-            "paper_low": given.low,
-            "paper_high": given.high,
-            **dict(zip(names, given.times, strict=True)),
-        }
+def _row(line: ComparisonLine, group: str, measured: Sequence[Measured]) -> ResultRow:
+    return {
+        "label": line.label,
+        "reading": line.reading,
+        "real": line.real,
+        "group": group,
+        "detector": line.detector,
+        **line.way.row(),
+        "repetitions": len(measured),
+        **utilities([one["utility"] for one in measured]),
+        **times([one["seconds"] for one in measured if "seconds" in one]),
+        "nothing_found": sum("nothing" in one for one in measured),
+    }
+
+
+def _published(line: ComparisonLine, table: str) -> ResultRow:
+    given = line.published
+    if given is None or "salary" not in table:  # where its numbers are from
+        return {}
+    names = ("paper_t_min", "paper_t_max", "paper_t_avg")
+    return {
+        "paper_utility": given.utility,
+        "paper_low": given.low,
+        "paper_high": given.high,
+        **dict(zip(names, given.times, strict=True)),
+    }

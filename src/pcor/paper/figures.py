@@ -7,17 +7,16 @@ the colour-blind (Okabe and Ito), and shapes differ too.
 
 from __future__ import annotations
 
-import html
-import io
 import re
 from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
-import vl_convert  # noqa: F401 (altair draws by it; where it is missing, say so before the work)
 
-from pcor.paper.layout import GROUPS, ResultRow, setting
+from pcor.paper.experiment import ResultRow
+from pcor.paper.layout import GROUPS, setting
 from pcor.paper.summary import UTILITY_BINS
+from pcor.support.pictures import drawing
 
 _BLUE, _ORANGE, _GREEN, _GREY = "#0072B2", "#D55E00", "#009E73", "#6B6B6B"
 _WIDE = 190  # of one histogram
@@ -46,11 +45,7 @@ def figures(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 def svg(chart: alt.TopLevelMixin, said: str, name: str) -> str:
     """Draw a chart; its own ids get a name in front, as many drawings share one page."""
-    text = io.StringIO()
-    chart.save(text, format="svg")
-    drawing = re.sub(r'(id="|url\(#|href="#)(?=[A-Za-z])', rf"\g<1>{name}-", text.getvalue())
-    label = f'<svg role="img" aria-label="{html.escape(said)}" '
-    return drawing.replace("<svg ", label, 1)
+    return re.sub(r'(id="|url\(#|href="#)(?=[A-Za-z])', rf"\g<1>{name}-", drawing(chart, said))
 
 
 Figure = tuple[str, alt.TopLevelMixin]

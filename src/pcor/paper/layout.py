@@ -5,13 +5,12 @@ Private: what is laid out. Nothing is computed here but the words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pcor.paper.experiment import ResultRow
 from pcor.paper.published import PublishedResult
-
-ResultRow = dict[str, Any]
 
 GROUPS = {
     "many": "records with many valid contexts",
@@ -33,6 +32,12 @@ class Grid:
     title: str
     columns: tuple[str, ...]
     cells: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(cls, title: str, rows: Sequence[Mapping[str, object]]) -> Grid:
+        """Return the table of rows that have the same headings, of which there is at least one."""
+        cells = tuple(tuple(map(str, row.values())) for row in rows)
+        return cls(title, tuple(rows[0]), cells)
 
     def markdown(self) -> str:
         """Write it for Markdown."""
@@ -64,26 +69,18 @@ def _releases(table: str, rows: Sequence[ResultRow]) -> Grid:
     lines: dict[str, dict[str, ResultRow]] = {}
     for row in rows:
         lines.setdefault(setting(row), {})[row["group"]] = row
-    columns = (
-        "release",
-        "paper",
-        *(f"{GROUPS[group]} ({_repetitions(rows, group)})" for group in groups),
-        "against the paper",
-        "paper's time, min / max / mean",
-        "our time",
-    )
     cells = [
-        (
-            name,
-            _paper(line["many"]),
-            *(_measured(line[group]) for group in groups),
-            against(line["many"]),
-            _times(line["many"], "paper_t_", str),
-            _times(line["many"], "t_", clock),
-        )
+        {
+            "release": name,
+            "paper": _paper(line["many"]),
+            **{f"{GROUPS[g]} ({_repetitions(rows, g)})": _measured(line[g]) for g in groups},
+            "against the paper": against(line["many"]),
+            "paper's time, min / max / mean": _times(line["many"], "paper_t_", str),
+            "our time": _times(line["many"], "t_", clock),
+        }
         for name, line in lines.items()
     ]
-    return Grid(table, columns, tuple(cells))
+    return Grid.of(table, cells)
 
 
 def _repetitions(rows: Sequence[ResultRow], group: str) -> str:
@@ -163,46 +160,42 @@ def _shares(rows: Iterable[ResultRow], name: str) -> Iterable[str]:
 
 
 def _ratio(table: str, rows: Sequence[ResultRow]) -> Grid:
-    columns = (
-        "detector",
-        "records",
-        "removals that change COE",
-        "beyond e^epsilon",
-        "records with one",
-        "largest log ratio",
-        "no common context",
-        "paper: beyond",
-    )
     cells = [
-        (
-            row["detector"],
-            str(row["records"]),
-            f"{row['changes_of_coe']} of {row['records'] * row['removals_per_record']}",
-            str(row["beyond_the_bound"]),
-            str(row["records_beyond"]),
-            "" if row["largest_log_ratio"] is None else f"{row['largest_log_ratio']:.2f}",
-            str(row["nothing_common"]),
-            "" if row["paper_beyond"] is None else str(row["paper_beyond"]),
-        )
+        {
+            "detector": row["detector"],
+            "records": row["records"],
+            "removals that change COE": (
+                f"{row['changes_of_coe']} of {row['records'] * row['removals_per_record']}"
+            ),
+            "beyond e^epsilon": row["beyond_the_bound"],
+            "records with one": row["records_beyond"],
+            "largest log ratio": _unless_none(row["largest_log_ratio"], ".2f"),
+            "no common context": row["nothing_common"],
+            "paper: beyond": _unless_none(row["paper_beyond"]),
+        }
         for row in rows
     ]
-    return Grid(table, columns, tuple(cells))
+    return Grid.of(table, cells)
+
+
+def _unless_none(number: float | None, form: str = "") -> str:
+    return "" if number is None else format(number, form)
 
 
 def _locality(table: str, rows: Sequence[ResultRow]) -> Grid:
-    names = ("start_only", "two", "three", "full_sets")
-    columns = ("rule", "records", "the start only", "two", "three", "all 50", "mean")
-    cells = []
-    for row in rows:
-        cells.append(
-            (
-                row["rule"],
-                str(row["records"]),
-                *(_beside_paper(row, name) for name in names),
-                f"{row['mean_samples']:.1f}",
-            )
-        )
-    return Grid(table, columns, tuple(cells))
+    cells = [
+        {
+            "rule": row["rule"],
+            "records": row["records"],
+            "the start only": _beside_paper(row, "start_only"),
+            "two": _beside_paper(row, "two"),
+            "three": _beside_paper(row, "three"),
+            "all 50": _beside_paper(row, "full_sets"),
+            "mean": f"{row['mean_samples']:.1f}",
+        }
+        for row in rows
+    ]
+    return Grid.of(table, cells)
 
 
 def _beside_paper(row: ResultRow, name: str) -> str:

@@ -13,21 +13,20 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pcor.paper.comparison import REPETITIONS
+from pcor.paper.experiment import Experiment, Found, ResultRow
 from pcor.paper.published import RANDOM_ASSIGNMENT
-from pcor.paper.store import Store
-from pcor.paper.subjects import Subject, one_subject, seed_of
+from pcor.paper.subjects import Subject, one_subject, seed_of, valid_context
 from pcor.paper.tables import REDUCED
 from pcor.paper.units import Unit
 from pcor.paper.ways import DETECTORS, paper
-from pcor.public.context import Context, Words
+from pcor.public.context import Words
 from pcor.releasing.run import explore
 from pcor.rows.cell_table import CellTable
 from pcor.search.validity import Validity
@@ -68,82 +67,56 @@ def measure(unit: Unit) -> dict[str, Any]:
 
 def _collected(subject: Subject, seed: int, *, at_random: bool) -> int:
     """Return how many samples there are; 0 where not even a start was found."""
-    known, start = subject.validity, subject.start
+    known, chooser = subject.validity, seeded(seed)
     kind = RandomAssignment if at_random else Validity
     validity = kind(known.table, known.record, known.detector)
-    space, chooser = known.record.space, seeded(seed)
-    if at_random:
-        drawn = chooser.sample(
-            space.size,
-            lambda tried: validity([space.mask(index) for index in tried]),
-            wanted=1,
-            cap=_TRIES,
-        )
-        if not drawn:
-            return 0
-        start = Context.from_mask(space.schema, space.mask(drawn[0]))
-    way = paper("breadth_first", "0.2", SAMPLES)
-    candidates, _ = explore(way.plan(space.schema, known.detector, start), validity, chooser)
+    start = valid_context(validity, chooser, _TRIES) if at_random else subject.start
+    if start is None:
+        return 0
+    plan = paper("breadth_first", "0.2", SAMPLES).plan(known.table.schema, known.detector, start)
+    candidates, _ = explore(plan, validity, chooser)
     return len(candidates)
 
 
-@dataclass(frozen=True)
-class Locality:
+class Locality(Experiment):
     """The experiment."""
 
-    name: str = "locality"
-    title: str = "Locality: outliers assigned at random"
-    source: str = "the paragraph 'Random Outlier Assignment' of the paper's source"
-    remarks: tuple[str, ...] = (
+    def repetitions(self, *, quick: bool) -> int:
+        """Return how many records are asked about."""
+        return QUICK if quick else REPETITIONS
+
+    def parts(self, detector: str) -> tuple[str, ...]:
+        """Return the rules; the random one needs to be tried with one detector's records only."""
+        return (_REAL, _RANDOM) if detector == "lof" else (_REAL,)
+
+    def table_rows(self, table: str, found: Found) -> Iterator[ResultRow]:
+        """Yield a row for every rule."""
+        rules = [(name, name, _REAL) for name in DETECTORS]
+        for rule, detector, part in (*rules, ("at random", "lof", _RANDOM)):
+            sizes = [unit[part] for unit in found[detector] if part in unit]
+            counted = Counter(sizes)
+            published = rule == "at random" and "salary" in table
+            yield {
+                "rule": rule,
+                "records": len(sizes),
+                "full_sets": counted[SAMPLES],
+                "start_only": counted[1],
+                "two": counted[2],
+                "three": counted[3],
+                "mean_samples": round(float(np.mean(sizes)), 2) if sizes else 0.0,
+                "sizes": sorted(counted.items()),
+                **(RANDOM_ASSIGNMENT if published else {}),
+            }
+
+
+EXPERIMENT = Locality(
+    name="locality",
+    title="Locality: outliers assigned at random",
+    source="the paragraph 'Random Outlier Assignment' of the paper's source",
+    kind=KIND,
+    remarks=(
         "How many samples breadth-first search (n = 50) collects before nothing is in reach. "
         "'At random' puts MD5(context, record) = 0 mod 128 in place of the detector.",
-    )
-    usual: tuple[str, ...] = (*REDUCED, "salary_51k")
-    fallback: str = "synthetic_reduced"
-
-    def units(self, tables: Sequence[str], *, quick: bool, seed: int) -> list[Unit]:
-        """Return the work; the random rule needs to be tried with one detector's records only."""
-        return [
-            Unit(KIND, table, name, number, seed, (_REAL, _RANDOM) if name == "lof" else (_REAL,))
-            for table in tables
-            for name in DETECTORS
-            for number in range(QUICK if quick else REPETITIONS)
-        ]
-
-    def rows(self, store: Store, tables: Sequence[str], *, quick: bool, seed: int) -> list[Any]:
-        """Return a row for every table and rule."""
-        units = self.units(tables, quick=quick, seed=seed)
-        rows = []
-        for table in tables:
-            for rule, detector, part in (
-                *((name, name, _REAL) for name in DETECTORS),
-                ("at random", "lof", _RANDOM),
-            ):
-                sizes = [
-                    store.found(unit)[part]
-                    for unit in units
-                    if (unit.table, unit.detector) == (table, detector) and not store.missing(unit)
-                ]
-                rows.append(self._row(table, rule, sizes))
-        return rows
-
-    def _row(self, table: str, rule: str, sizes: Sequence[int]) -> dict[str, Any]:
-        counted = Counter(sizes)
-        published = RANDOM_ASSIGNMENT if rule == "at random" and "salary" in table else {}
-        return {
-            "experiment": self.name,
-            "table": table,
-            "rule": rule,
-            "records": len(sizes),
-            "full_sets": counted[SAMPLES],
-            "start_only": counted[1],
-            "two": counted[2],
-            "three": counted[3],
-            "mean_samples": round(float(np.mean(sizes)), 2) if sizes else 0.0,
-            "sizes": sorted(counted.items()),
-            **({"paper_start_only": published[1], "paper_two": published[2]} if published else {}),
-            **({"paper_three": published[3]} if published else {}),
-        }
-
-
-EXPERIMENT = Locality()
+    ),
+    usual=(*REDUCED, "salary_51k"),
+)

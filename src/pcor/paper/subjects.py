@@ -13,19 +13,17 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from pcor.detectors import Detector
+from pcor.audit.tradeoff import flagged_contexts
 from pcor.errors import NoValidContext
+from pcor.mechanism.randomness import RandomSource
 from pcor.paper.tables import REDUCED, load, many
 from pcor.paper.ways import authors_detector
 from pcor.public.context import Context
-from pcor.rows.table import Table
 from pcor.search.blocks import block, block_size, blocks
-from pcor.search.coe import outliers
 from pcor.search.validity import Validity
 from pcor.testing import seeded
 
@@ -67,7 +65,7 @@ def subjects(table: str, detector: str, number: int, seed: int) -> list[Subject]
     rows, rule, enough = load(table), authors_detector(detector), many(table, detector)
     numbers = random.Random(seed_of(seed, "subject", table, detector, number))  # noqa: S311
     found: list[Subject] = []
-    for _, flagged in flagged_contexts(rows, rule, numbers):
+    for _, flagged in flagged_contexts(rows, rule, numbers, _LOOKS):
         validity = Validity(rows, rows.record(numbers.choice(flagged)), rule)
         plenty = has_more_than(validity, enough)
         groups = (*(("many",) if plenty else ()), *(() if found else ("all",)))
@@ -95,26 +93,13 @@ def as_the_program_did(table: str, detector: str, number: int, seed: int) -> lis
         return []
     rows, rule, enough = load(table), authors_detector(detector), many(table, detector)
     numbers = random.Random(seed_of(seed, "program", table, detector, number))  # noqa: S311
-    for context, flagged in flagged_contexts(rows, rule, numbers):
+    for context, flagged in flagged_contexts(rows, rule, numbers, _LOOKS):
         whole = any(context.mask & own == own for own in rows.schema.attribute_masks)
         if not whole:
             validity = Validity(rows, rows.record(flagged[0]), rule)
             if has_more_than(validity, enough):
                 return [Subject(validity, context, ("program",))]
     return []
-
-
-def flagged_contexts(
-    table: Table, detector: Detector, numbers: random.Random
-) -> Iterator[tuple[Context, list[int | str]]]:
-    """Yield random contexts that have outliers, with these in row order."""
-    for _ in range(_LOOKS):
-        bits = numbers.getrandbits(table.schema.width)
-        if all(bits & own for own in table.schema.attribute_masks):
-            context = Context.from_mask(table.schema, bits)
-            flagged = outliers(table, context, detector)
-            if flagged:
-                yield context, flagged
 
 
 def has_more_than(validity: Validity, enough: int) -> bool:
@@ -132,18 +117,24 @@ def has_more_than(validity: Validity, enough: int) -> bool:
     return False
 
 
-def _start(validity: Validity, seed: int) -> Context:
-    """Draw a valid context, each with the same chance."""
-    space, chooser = validity.record.space, seeded(seed)
+def valid_context(validity: Validity, chooser: RandomSource, tries: int) -> Context | None:
+    """Draw a valid context, each with the same chance; ``None`` where so many tries miss all."""
+    space = validity.record.space
     found = chooser.sample(
         space.size,
         lambda tried: validity([space.mask(index) for index in tried]),
         wanted=1,
-        cap=_START_TRIES,
+        cap=tries,
     )
-    if not found:  # so few that random tries miss them: list them
-        valid = np.concatenate(
-            [part.first + np.flatnonzero(part.valid) for part in blocks(validity)]
-        )
-        found = [int(valid[chooser.uniform(len(valid))])]
-    return Context.from_mask(space.schema, space.mask(found[0]))
+    return Context.from_mask(space.schema, space.mask(found[0])) if found else None
+
+
+def _start(validity: Validity, seed: int) -> Context:
+    chooser = seeded(seed)
+    start = valid_context(validity, chooser, _START_TRIES)
+    if start is not None:
+        return start
+    # So few that random tries miss them: list them.
+    space, parts = validity.record.space, blocks(validity)
+    valid = np.concatenate([part.first + np.flatnonzero(part.valid) for part in parts])
+    return Context.from_mask(space.schema, space.mask(int(valid[chooser.uniform(len(valid))])))

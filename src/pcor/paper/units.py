@@ -16,7 +16,10 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import islice
 from multiprocessing import get_context
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pcor.paper.store import Store
 
 Progress = Callable[[int, int], None]
 
@@ -50,26 +53,14 @@ class Unit:
     parts: tuple[str, ...]
 
 
-class ResultStore(Protocol):
-    """Stores measurements."""
-
-    def missing(self, unit: Unit) -> tuple[str, ...]:
-        """Return the parts of a unit that are not there yet."""
-        ...
-
-    def keep(self, unit: Unit, measured: dict[str, Any]) -> None:
-        """Store the parts of a unit."""
-        ...
-
-
 def run(
-    units: Sequence[Unit], keeper: ResultStore, *, workers: int, progress: Progress | None = None
+    units: Sequence[Unit], store: Store, *, workers: int, progress: Progress | None = None
 ) -> int:
     """Measure what is missing; return how many units had something missing."""
-    left = [replace(unit, parts=missing) for unit in units if (missing := keeper.missing(unit))]
+    left = [replace(unit, parts=missing) for unit in units if (missing := store.missing(unit))]
     done = len(units) - len(left)
     for count, (unit, measured) in enumerate(_measured(left, workers), start=1):
-        keeper.keep(unit, measured)
+        store.keep(unit, measured)
         if progress is not None:
             progress(done + count, done + len(left))
     return len(left)

@@ -7,7 +7,7 @@ to what lies inside an outer context: fewer pairs, the same answers for those co
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 
 from pcor.public.context import Words
 from pcor.rows.cells import Cells, Distribution, Rule
+
+_CELL_COLUMNS = [field.name for field in fields(Cells) if field.name != "centre"]
+_PAIR_COLUMNS = ["required", "values", "counts", "pair_cells"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,6 +71,11 @@ class CellTable(Cells):
 
     def read_all(self) -> None:
         """Do nothing: all rows are in memory, and do not change."""
+
+    @property
+    def pairs(self) -> tuple[Words, NDArray[np.float64], NDArray[np.int32]]:
+        """The pairs as kernels read them."""
+        return self.required, self.values, self.counts
 
     @cached_property
     def centred(self) -> NDArray[np.float64]:
@@ -233,16 +241,6 @@ class CellTable(Cells):
         )
 
     def _narrowed(self, pairs: NDArray[np.int64], cells: NDArray[np.int64]) -> CellTable:
-        return replace(
-            self,
-            cell_required=self.cell_required[cells],
-            cell_counts=self.cell_counts[cells],
-            cell_sums=self.cell_sums[cells],
-            cell_squares=self.cell_squares[cells],
-            cell_numbers=self.cell_numbers[cells],
-            cell_places=self.cell_places[cells],
-            required=self.required[pairs],
-            values=self.values[pairs],
-            counts=self.counts[pairs],
-            pair_cells=self.pair_cells[pairs],
-        )
+        of_cells = {name: getattr(self, name)[cells] for name in _CELL_COLUMNS}
+        of_pairs = {name: getattr(self, name)[pairs] for name in _PAIR_COLUMNS}
+        return replace(self, **of_cells, **of_pairs)

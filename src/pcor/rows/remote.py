@@ -10,7 +10,7 @@ says nothing of the record that is asked about.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -218,13 +218,7 @@ class RemoteCellTable(Cells):
         self, pairs: Pairs, ask: Callable[[Words], Distribution] | None = None
     ) -> CellTable:
         return CellTable(
-            cell_required=self.cell_required,
-            cell_counts=self.cell_counts,
-            cell_sums=self.cell_sums,
-            cell_squares=self.cell_squares,
-            centre=self.centre,
-            cell_numbers=self.cell_numbers,
-            cell_places=self.cell_places,
+            **{column.name: getattr(self, column.name) for column in fields(Cells)},
             required=self.cell_required[pairs.cells],
             values=pairs.values,
             counts=pairs.counts.astype(np.int32),  # a table has at most 2^31 - 1 rows

@@ -12,7 +12,8 @@ import pytest
 import pcor
 from pcor.errors import RecordError
 from pcor.ledger import Ledger
-from pcor.releasing.batch.lookup import Lookup, find_several
+from pcor.releasing.batch.lookup import Lookup
+from pcor.rows.keys import find_several
 from tests.helpers.batches import LOOSE
 from tests.helpers.engines import LOCAL, SERVERS
 from tests.helpers.engines import SCHEMA as ENGINE_SCHEMA

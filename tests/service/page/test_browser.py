@@ -122,6 +122,9 @@ def test_an_analyst_asks_reads_and_takes_the_answer_along(visitor: Visit) -> Non
     expect(page.get_by_role("status")).to_contain_text("The answer is here")
     expect(page).to_have_title(re.compile("Answer"))
     visitor.picture("05-answer")
+    page.emulate_media(color_scheme="dark")
+    visitor.picture("05-answer-dark")
+    page.emulate_media(color_scheme="light")
     with page.expect_download() as downloading:
         page.get_by_role("link", name="Download as JSON").click()
     certificate = json.loads(Path(downloading.value.path()).read_text())

@@ -252,7 +252,7 @@ def _within(queries: Queries, codes: Integers, bounds: Floats, check: RowsCheck)
     found = _checked(queries, found, check)
     of_record = column(found, "r", np.int64)
     return [
-        _pairs(queries, codes, found.filter(pa.array(of_record == record)))
+        queries.pairs(found.filter(pa.array(of_record == record)), codes)
         for record in range(bounds.shape[1])
     ]
 
@@ -264,13 +264,6 @@ def _checked(queries: Queries, found: pa.Table, check: RowsCheck) -> pa.Table:
     of_nobody = column(found, "r", np.int64) == _NOBODY
     check(found.filter(pa.array(of_nobody)))
     return found.filter(pa.array(~of_nobody))
-
-
-def _pairs(queries: Queries, codes: Integers, found: pa.Table) -> Pairs:
-    values = column(found, "x", np.float64)
-    order = np.argsort(values, kind="stable")
-    counts = column(found, "n", np.int64)
-    return Pairs(queries.cell_numbers(found, codes)[order], values[order], counts[order])
 
 
 def _list(

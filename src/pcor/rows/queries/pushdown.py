@@ -46,6 +46,7 @@ from pcor.rows.queries.queries import (
     named,
     select,
 )
+from pcor.rows.queries.sql import Cell
 
 # The centre of sums is the mean of so many rows. Any centre gives the same verdicts: a detector
 # that cannot trust its sums does without them. A good one only saves time.
@@ -144,9 +145,15 @@ class Pushdown:
                 "tail, neighbourhood, rare_bin"
             )
 
-    def find(self, condition: str) -> list[KeyedRow]:
-        """Return up to two of the rows that meet a condition on the source and fit the schema."""
-        return self._found(self._questions.coded(self._key, where=condition))
+    def find(self, ids: Sequence[Cell]) -> list[KeyedRow]:
+        """Return the row with each of these ids that fits the schema; twice if there are more."""
+        kind = self.engine.kinds[str(self.schema.id)]
+        compared = self._key
+        if kind not in ("integer", "float"):
+            compared = self.engine.dialect.same_text.format(self._key)
+        listed = ", ".join(map(self.engine.dialect.literal, ids))
+        key = compared if kind == "text" else self._key
+        return self._found(self._questions.coded(key, where=f"{compared} IN ({listed})"))
 
     def row(self, number: int) -> list[KeyedRow]:
         """Return the row of this number, if there is one and it fits the schema."""
@@ -154,13 +161,15 @@ class Pushdown:
         return self._found(self._questions.coded(str(number), source=source))
 
     def _found(self, tables: Sequence[str]) -> list[KeyedRow]:
-        names, where = [*self._questions.names, "x", "k"], self._questions.where()
-        query = f"SELECT {', '.join(names)} FROM coded {where} LIMIT 2"
+        names, where = [*self._questions.names, "x"], self._questions.where()
+        only = ", ".join(f"MIN({name}) AS {name}" for name in names)
+        query = f"SELECT k, COUNT(*) AS n, {only} FROM coded {where} GROUP BY k"
         found = self._questions.ask(query, *tables)
-        columns = [found.column(name).to_pylist() for name in names]
+        columns = [found.column(name).to_pylist() for name in (*names, "k", "n")]
         return [
             KeyedRow(key, float(value), tuple(map(int, codes)))
-            for *codes, value, key in zip(*columns, strict=True)
+            for *codes, value, key, count in zip(*columns, strict=True)
+            for _ in range(min(count, 2))
         ]
 
     def pairs(self, low: float = -math.inf, high: float = math.inf) -> Pairs:
@@ -172,10 +181,7 @@ class Pushdown:
         inside = "" if self.may_change else self._questions.between(low, high)
         found = self._questions.grouped(self._questions.counted, inside, also=["x"])
         self._check_state(found)
-        values = column(found, "x", np.float64)
-        order = np.argsort(values, kind="stable")
-        counts = column(found, "n", np.int64)
-        return Pairs(self._cell_numbers(found)[order], values[order], counts[order])
+        return self._questions.pairs(found, self.cells.codes)
 
     def nearest(self, values: Sequence[float], wanted: int) -> list[Pairs]:
         """Return, for each of several metrics, the nearest rows of each cell on each side.

@@ -81,14 +81,18 @@ class Queries:
             where: a condition on the rows as they are.
         """
         keys = self.sql_encoding.keys
-        columns = [
-            *named(self.sql_encoding.codes(keys), self.names),
-            f"{self.sql_encoding.metric} AS x",
-            *named(self._marks, self.marks),
-            *([f"{key} AS k"] if key else []),
-        ]
         condition = f" WHERE {where}" if where else ""
         rows = f"{source or self.engine.source} s {self.sql_encoding.joins(keys)}{condition}"
+        more = [f"{key} AS k"] if key else []
+        return self._coded(self.sql_encoding.codes(keys), more, rows)
+
+    def _coded(self, codes: Sequence[str], more: Sequence[str], rows: str) -> list[str]:
+        columns = [
+            *named(codes, self.names),
+            f"{self.sql_encoding.metric} AS x",
+            *named(self._marks, self.marks),
+            *more,
+        ]
         return [*self.sql_encoding.lists, select("coded", columns, rows)]
 
     def grouped(
@@ -135,12 +139,6 @@ class Queries:
         """Write the tables up to ``grouped``, and how its lines are encoded: codes and joins."""
         keys = self.sql_encoding.keys
         by = [key if is_late else code for key, code, is_late in self._zipped(keys)]
-        columns = [
-            *named(by, self.names),
-            f"{self.sql_encoding.metric} AS x",
-            *named(self._marks, self.marks),
-            *flags,
-        ]
         rows = f"{self.engine.source} s {self.sql_encoding.joins(keys, late=False)}"
         group = ", ".join([*self.names, *also])
         where = "" if unfit else self.where(condition)
@@ -148,11 +146,7 @@ class Queries:
         groups = f"coded {where} GROUP BY {group} LIMIT {self.limit + 1}"
         there = [f"g.{name}" for name in self.names]
         codes = [code if is_late else key for key, code, is_late in self._zipped(there)]
-        tables = [
-            *self.sql_encoding.lists,
-            select("coded", columns, rows),
-            select("grouped", selected, groups),
-        ]
+        tables = [*self._coded(by, flags, rows), select("grouped", selected, groups)]
         return tables, codes, self.sql_encoding.joins(there, late=True)
 
     def _zipped(self, keys: Sequence[str]) -> list[tuple[str, str, bool]]:
@@ -208,6 +202,13 @@ class Queries:
         if not (known[cell] == asked).all():
             raise rows_changed()
         return cell
+
+    def pairs(self, found: pa.Table, cells: Integers) -> Pairs:
+        """Return the lines of an answer as pairs of the cells with these codes."""
+        values = column(found, "x", np.float64)
+        order = np.argsort(values, kind="stable")
+        counts = column(found, "n", np.int64)
+        return Pairs(self.cell_numbers(found, cells)[order], values[order], counts[order])
 
     def _numbers(self, codes: Integers) -> Integers:
         """Return one number for each combination of codes."""

@@ -25,7 +25,6 @@ class Dialect:
     Attributes:
         name: the engine.
         double: its type of 64-bit floating-point numbers.
-        text: its type of texts.
         quote: what stands around a name.
         escapes: whether a backslash in a text means something.
         is_nan: a condition on ``{}``.
@@ -39,7 +38,6 @@ class Dialect:
 
     name: str
     double: str = "DOUBLE"
-    text: str = "VARCHAR"
     quote: str = '"'
     escapes: bool = False
     is_nan: str = "isnan({})"
@@ -101,7 +99,6 @@ DUCKDB = Dialect(
 POLARS = Dialect("polars", is_nan="{} = CAST('NaN' AS DOUBLE)")
 SPARK = Dialect(
     "spark",
-    text="STRING",
     quote="`",
     escapes=True,
     number=f"CASE WHEN LOWER(TRIM({{0}})) RLIKE '{_NUMBER}' THEN CAST(TRIM({{0}}) AS DOUBLE) END",
@@ -110,7 +107,6 @@ SPARK = Dialect(
 POSTGRESQL = Dialect(
     "postgresql",
     double="DOUBLE PRECISION",
-    text="TEXT",
     is_nan="{} = CAST('NaN' AS DOUBLE PRECISION)",
     number=(
         f"CASE WHEN LOWER(TRIM({{0}})) ~ '{_NUMBER}' THEN CAST(TRIM({{0}}) AS DOUBLE PRECISION) END"
@@ -122,7 +118,6 @@ POSTGRESQL = Dialect(
 SQLITE = Dialect(
     "sqlite",
     double="REAL",
-    text="TEXT",
     is_nan="FALSE",  # it has none: they are stored as NULL
     # A column may hold numbers in some rows and texts in others; a text is not read as a number.
     number="CASE WHEN typeof({0}) IN ('integer', 'real') THEN CAST({0} AS REAL) END",
