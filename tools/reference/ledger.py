@@ -14,7 +14,7 @@ from typing import Any
 from pcor import Ledger, Schema, plan
 from pcor.errors import NO_CONTEXT, BudgetExceeded, NoValidContext
 from pcor.ledger import tables
-from pcor.ledger.entries import KINDS, START, Entry
+from pcor.ledger.entries import KINDS, Entry
 from pcor.releasing.amounts import LARGEST_DENOMINATOR, PLACES
 from pcor.releasing.request import Request
 from tools.reference import docstrings, markdown
@@ -74,7 +74,7 @@ def _entries(examples: dict[str, Entry]) -> str:
             markdown.table(
                 ["column", "meaning"], [[markdown.code(name), columns[name]] for name in columns]
             ),
-            f"The first entry's `previous` is {len(START)} zeros. A hash is the SHA-256 of the "
+            f"The first entry's `previous` is {len(tables.START)} zeros. A hash is the SHA-256 of the "
             "other columns as JSON: sorted by name, without spaces, in ASCII.",
             markdown.table(["kind", "what happened", "members of the body"], kinds),
         ]

@@ -66,7 +66,7 @@ from pcor.ledger.entries import (
 from pcor.ledger.leases import LEASE, RENEWAL, end_lease, forget_lease, renew_lease
 from pcor.ledger.refusals import MOST, forget_refusals, read_refusals
 from pcor.ledger.trust import Trust
-from pcor.ledger.upgrade import open_tables
+from pcor.ledger.upgrade import LEDGER
 from pcor.ledger.verification import Totals, Verification, check_books
 from pcor.mechanism.randomness import RandomSource
 from pcor.mechanism.selection import SystemRandomSource
@@ -110,7 +110,7 @@ class Ledger:
         self.database = LedgerDatabase(url, create=create, patience=patience)
         self._clock = clock
         self._trust = Trust()
-        open_tables(self.database, create=create)
+        LEDGER.open(self.database, create=create)
 
     # -- budgets, for the owner --------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from pcor.service.core.readiness import Readiness
 from pcor.service.core.settings import ServiceSettings
 from pcor.service.core.source_checks import SourceChecks
 from pcor.service.core.sources import Tables
-from pcor.service.core.upgrade import open_tables
+from pcor.service.core.tables import SERVICE
 from pcor.service.core.worker import AtStep, Drawer
 
 # Who cannot show a key has this many tries a second, and at once.
@@ -103,7 +103,7 @@ class Service:
         self.fingerprints = FileFingerprints(settings.secret_file)
         if create:
             self.fingerprints.make_secret()
-        open_tables(self.ledger.database, self.fingerprints, create=create)
+        SERVICE.open(self.ledger.database, create=create)
         # Where draws are made elsewhere, only an owner's registrations and audits need one here.
         self.tables = Tables(
             settings.data, 1 if settings.apart else settings.tables, self.fingerprints
