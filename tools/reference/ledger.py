@@ -74,8 +74,8 @@ def _entries(examples: dict[str, Entry]) -> str:
             markdown.table(
                 ["column", "meaning"], [[markdown.code(name), columns[name]] for name in columns]
             ),
-            f"The first entry's `previous` is {len(tables.START)} zeros. A hash is the SHA-256 of the "
-            "other columns as JSON: sorted by name, without spaces, in ASCII.",
+            f"The first entry's `previous` is {len(tables.START)} zeros. A hash is the SHA-256 of "
+            "the other columns as JSON: sorted by name, without spaces, in ASCII.",
             markdown.table(["kind", "what happened", "members of the body"], kinds),
         ]
     )
