@@ -20,7 +20,6 @@ from pcor.service.page.access import Form, Owner, as_problem, field, page_router
 from pcor.service.page.html import render, url
 from pcor.service.page.registration import EMPTY, body_of, budget_of, fields_of, setting_fields
 from pcor.service.page.routes_questions import Text
-from pcor.service.page.words import account_in_words
 
 router = page_router()
 
@@ -40,8 +39,7 @@ def show_dataset(request: Request, key: Owner, name: Text) -> Response:
         registration=registration,
         public=registration.to_owner(),
         guarantee=TITLES[str(registration.settings.guarantee)],
-        budget=None if books is None else account_in_words(books.budget),
-        allotments=[] if books is None else [account_in_words(one) for one in books.allotments],
+        books=books,
         analysts=analysts,
     )
 
@@ -73,7 +71,7 @@ def confirm_closing(request: Request, key: Owner, name: Text, analyst: Text) -> 
         found = read_open(connection, name, analyst) if analyst else None
     if found is None:
         raise unknown("allotment")
-    return render(request, "close.html", key=key, dataset=name, one=account_in_words(found))
+    return render(request, "close.html", key=key, dataset=name, one=found)
 
 
 @router.post("/dataset/close")

@@ -27,7 +27,7 @@ from pcor.service.core.registry import Registration, find_registration
 from pcor.service.core.service import Service, of
 from pcor.service.page.access import Asker, Form, Owner, page_router, see
 from pcor.service.page.html import render
-from pcor.service.page.words import grid, plan_in_words
+from pcor.service.page.words import grid
 
 router = page_router()
 
@@ -64,7 +64,7 @@ def show_release(request: Request, key: Asker, name: Identifier) -> Response:
         reload=math.ceil(wait) + 1,
         certificate=certificate,
         error=error,
-        words=plan_in_words(registration.plan(job.request.epsilon), job.record),
+        plan=registration.plan(job.request.epsilon),
         grid=() if certificate is None else grid(registration.schema, certificate["bits"]),
     )
     if answer is None:
