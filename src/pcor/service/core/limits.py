@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -25,12 +26,13 @@ REMEMBERED = 10_000
 
 FORMS = ("application/x-www-form-urlencoded",)
 
-SAFE_HEADERS = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"same-origin"),
-    (b"cache-control", b"no-store"),
-)
-API_POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
+# Sent where a route does not say otherwise.
+SAFE_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cache-control": "no-store",
+}
+API_POLICY = {"content-security-policy": "default-src 'none'; frame-ancestors 'none'"}
 
 
 class TokenBuckets:
@@ -138,7 +140,7 @@ class LimitsMiddleware:
             return
         admission.set(self._terms)  # for this request alone: each has a context of its own
         headers = {name.lower(): value for name, value in scope["headers"]}
-        send = _with_safe_headers(send, of_api=scope["path"].startswith("/v1"))
+        safe = SAFE_HEADERS | (API_POLICY if scope["path"].startswith("/v1") else {})
         started = False
 
         async def watched(message: Message) -> None:
@@ -146,6 +148,9 @@ class LimitsMiddleware:
             if message["type"] == "http.response.start":
                 started = True
                 self._count(scope["method"], message["status"])
+                sent = MutableHeaders(scope=message)
+                for name, value in safe.items():
+                    sent.setdefault(name, value)
             await send(message)
 
         refusal = self._refusal(scope, headers)
@@ -188,17 +193,3 @@ class LimitsMiddleware:
 
     def _too_large(self) -> Problem:
         return Problem(413, "too_large", f"a request may have {self._largest:,} bytes at most")
-
-
-def _with_safe_headers(send: Send, *, of_api: bool) -> Send:
-    async def sending(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            given = {name.lower() for name, _ in message["headers"]}
-            more = (*SAFE_HEADERS, API_POLICY) if of_api else SAFE_HEADERS
-            message["headers"] = [
-                *message["headers"],
-                *(header for header in more if header[0] not in given),
-            ]
-        await send(message)
-
-    return sending

@@ -28,7 +28,6 @@ from pcor.service.core.keys import Key, make_key, revoke_key
 from pcor.service.core.problems import Problem, unknown
 from pcor.service.core.registry import (
     Registration,
-    find_registration,
     read_presets,
     read_records,
     save_registration,
@@ -91,7 +90,7 @@ def _table(service: Service, new: Registration) -> Table:
 
 def set_budget(service: Service, key: Key, dataset: str, given: dict[str, Any]) -> Status:
     """Set what all may spend together on a dataset; a cap or delta that is not named stays."""
-    registration = _registered(service, dataset)
+    registration = service.registration(dataset)
     budget = _kept(service, dataset) | given
     registration.check_cap(_cap(budget))
     status = service.ledger.set_budget(
@@ -106,7 +105,7 @@ def allot(service: Service, key: Key, dataset: str, analyst: str, given: dict[st
 
     A delta that is not named stays as it is.
     """
-    _registered(service, dataset)
+    service.registration(dataset)
     kept = _kept(service, dataset, analyst) | given
     status = service.ledger.allot(dataset, analyst, kept["epsilon"], delta=kept.get("delta"))
     _note(service, "allotment_set", key, {"dataset": dataset, "analyst": analyst})
@@ -115,7 +114,7 @@ def allot(service: Service, key: Key, dataset: str, analyst: str, given: dict[st
 
 def close(service: Service, key: Key, dataset: str, analyst: str) -> Status:
     """Close a dataset to an analyst: as if it were not there, but for what was paid for."""
-    _registered(service, dataset)
+    service.registration(dataset)
     with service.ledger.database.reading() as connection:
         account = read_account(connection, dataset, analyst)
     if account is None or analyst == EVERYBODY:
@@ -219,14 +218,6 @@ def _not_closable() -> Problem:
         "only a question whose file was replaced can be closed; this one has its answer, or will "
         "have it",
     )
-
-
-def _registered(service: Service, dataset: str) -> Registration:
-    with service.ledger.database.reading() as connection:
-        found = find_registration(connection, dataset)
-    if found is None:
-        raise unknown("dataset")
-    return found
 
 
 def _note(service: Service, kind: str, key: Key, body: dict[str, Any]) -> None:

@@ -29,7 +29,6 @@ from pcor.service.core.registry import PRESETS, Registration
 from pcor.service.core.service import Service, of
 from pcor.service.page.access import Form, Owner, as_problem, field, page_router
 from pcor.service.page.html import HEADERS, fragment, pieces, render
-from pcor.service.page.routes_datasets import newest
 from pcor.service.page.routes_questions import Text
 
 router = page_router()
@@ -114,7 +113,7 @@ def auditable(registration: Registration, preset: str) -> tuple[Plan, str]:
 @router.get("/exposure")
 def show_form(request: Request, key: Owner, dataset: Text, record: Text = "") -> Response:
     """Return the form that starts an audit."""
-    registration = newest(of(request), dataset)
+    registration = of(request).registration(dataset)
     return render(request, "exposure.html", key=key, **_shown(registration, record, "medium"))
 
 
@@ -123,7 +122,7 @@ def audit(request: Request, key: Owner, form: Form) -> Response:
     """Audit a record; the answer is sent as it comes about."""
     service = of(request)
     record, preset = field(form, "record"), field(form, "preset")
-    registration = newest(service, field(form, "dataset"))
+    registration = service.registration(field(form, "dataset"))
     if preset not in PRESETS:
         raise Problem(422, "invalid", "preset must be small, medium or large")
     running = Audit(service, registration, record, preset)
