@@ -268,16 +268,9 @@ class Ledger:
             LedgerError: the ledger cannot be read or written, or is damaged.
         """
         check_table(table)
-        return self.release_planned(
-            Settings.of(**options).plan(table.schema, epsilon),
-            table,
-            record,
-            dataset=dataset,
-            analyst=analyst,
-            key=key,
-            version=version,
-            chooser=chooser,
-        )
+        plan = Settings.of(**options).plan(table.schema, epsilon)
+        names = {"dataset": dataset, "analyst": analyst, "key": key, "version": version}
+        return self.release_planned(plan, table, record, chooser=chooser, **names)
 
     def release_planned(
         self,
@@ -285,16 +278,12 @@ class Ledger:
         table: Table,
         record: int | str,
         *,
-        dataset: str,
-        analyst: str = OWNER,
-        key: str | None = None,
-        version: str | None = None,
         chooser: RandomSource | None = None,
+        **names: Any,
     ) -> Release:
         """Carry out a plan that was made for this table's schema; as ``release``, which plans."""
         chooser = SystemRandomSource() if chooser is None else chooser
-        names: dict[str, Any] = {"analyst": analyst, "key": key, "version": version}
-        request = self.request(plan, record, dataset=dataset, private=chooser.private, **names)
+        request = self.request(plan, record, private=chooser.private, **names)
         return release_paid(self, request, plan, table, record, chooser)
 
     remembers = True

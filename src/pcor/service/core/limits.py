@@ -165,7 +165,7 @@ class LimitsMiddleware:
     def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> Problem | None:
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or int(length[:20]) > self._largest:
-            return self._too_large()
+            return Problem(413, "too_large", f"a request may have {self._largest:,} bytes at most")
         has_body = length != b"0" or b"transfer-encoding" in headers
         if scope["method"] not in ("POST", "PUT", "PATCH") or not has_body:
             return None
@@ -190,6 +190,3 @@ class LimitsMiddleware:
             return message
 
         return counted
-
-    def _too_large(self) -> Problem:
-        return Problem(413, "too_large", f"a request may have {self._largest:,} bytes at most")

@@ -96,7 +96,7 @@ def set_budget(service: Service, key: Key, dataset: str, given: dict[str, Any]) 
     status = service.ledger.set_budget(
         dataset, budget["epsilon"], delta=budget.get("delta"), cap=budget.get("cap")
     )
-    _note(service, "budget_set", key, {"dataset": dataset})
+    note_event(service, "budget_set", key, {"dataset": dataset})
     return status
 
 
@@ -108,7 +108,7 @@ def allot(service: Service, key: Key, dataset: str, analyst: str, given: dict[st
     service.registration(dataset)
     kept = _kept(service, dataset, analyst) | given
     status = service.ledger.allot(dataset, analyst, kept["epsilon"], delta=kept.get("delta"))
-    _note(service, "allotment_set", key, {"dataset": dataset, "analyst": analyst})
+    note_event(service, "allotment_set", key, {"dataset": dataset, "analyst": analyst})
     return status
 
 
@@ -121,7 +121,7 @@ def close(service: Service, key: Key, dataset: str, analyst: str) -> Status:
         raise unknown("allotment")
     status = service.ledger.close_allotment(dataset, analyst)
     if not account.closed:
-        _note(service, "allotment_closed", key, {"dataset": dataset, "analyst": analyst})
+        note_event(service, "allotment_closed", key, {"dataset": dataset, "analyst": analyst})
     return status
 
 
@@ -220,6 +220,7 @@ def _not_closable() -> Problem:
     )
 
 
-def _note(service: Service, kind: str, key: Key, body: dict[str, Any]) -> None:
+def note_event(service: Service, kind: str, key: Key, body: dict[str, Any]) -> None:
+    """Write to the audit log what somebody has done."""
     with service.ledger.database.writing() as connection:
         note(connection, kind, key.id, body, now=service.now())

@@ -20,7 +20,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from pcor.errors import PcorError
-from pcor.service.api.roles import check_role
+from pcor.service.api.roles import only
 from pcor.service.core import problems
 from pcor.service.core.keys import Key
 from pcor.service.core.problems import Problem, of_status
@@ -132,18 +132,10 @@ def visitor(request: Request) -> Key:
     return key
 
 
-def _only(*roles: str) -> Callable[[Key], Key]:
-    def check(key: Annotated[Key, Depends(visitor)]) -> Key:
-        check_role(key, *roles)
-        return key
-
-    return check
-
-
 Visitor = Annotated[Key, Depends(visitor)]
-Owner = Annotated[Key, Depends(_only("owner"))]
-Reader = Annotated[Key, Depends(_only("owner", "auditor"))]
-Asker = Annotated[Key, Depends(_only("owner", "analyst"))]
+Owner = Annotated[Key, Depends(only(visitor, "owner"))]
+Reader = Annotated[Key, Depends(only(visitor, "owner", "auditor"))]
+Asker = Annotated[Key, Depends(only(visitor, "owner", "analyst"))]
 
 
 async def read_form(request: Request) -> dict[str, str]:

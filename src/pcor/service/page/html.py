@@ -14,6 +14,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from pcor.audit.report import chance
 from pcor.errors import plain, sendable
 from pcor.ledger.entries import amount_in_words
 from pcor.service.core.keys import Key
@@ -74,6 +75,7 @@ def _environment() -> Environment:
     made.globals.update(address=address, url=url)
     made.filters.update(
         amount=amount_in_words,
+        chance=chance,
         day=day,
         details=details,
         moment=moment,

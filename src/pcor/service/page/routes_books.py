@@ -51,9 +51,9 @@ def show_ledger(
 
 
 @router.get("/ledger/export")
-def get_ledger(request: Request, key: Reader) -> Response:
+def get_ledger(request: Request, key: Reader) -> Response:  # noqa: ARG001 (who may)
     """Return the whole ledger as a file of JSON lines."""
-    response = routes_books.export_entries(request, key)
+    response = routes_books.export_entries(request)
     response.headers["Content-Disposition"] = 'attachment; filename="pcor-ledger.jsonl"'
     return response
 

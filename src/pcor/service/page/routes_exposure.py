@@ -16,14 +16,12 @@ from typing import Any
 from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 
-from pcor.audit import Exposed, Exposure
+from pcor.audit import Exposure
 from pcor.audit.exposure import planned_exposure
-from pcor.audit.report import chance
 from pcor.public.guarantee import OCDP, OWNER_ONLY
 from pcor.releasing.plan import Plan
 from pcor.releasing.request import canonical_record
-from pcor.service.core.events import note as write_event
-from pcor.service.core.keys import Key
+from pcor.service.core.owner import note_event
 from pcor.service.core.problems import Problem
 from pcor.service.core.registry import PRESETS, Registration
 from pcor.service.core.service import Service, of
@@ -136,7 +134,8 @@ def audit(request: Request, key: Owner, form: Form) -> Response:
     if not _busy.acquire(blocking=False):
         raise Problem(429, "busy", "another audit is running; try again when it is over")
     try:
-        _note(service, key, registration, record)
+        looked = {"dataset": registration.name, "version": registration.version, "record": record}
+        note_event(service, "exposure_audit", key, looked)
         running.start()
     except BaseException:
         _busy.release()
@@ -164,27 +163,7 @@ def _result(outcome: Exposure | Exception, note: str) -> str:
     if isinstance(outcome, Exception):
         detail = as_problem(outcome).detail
         return fragment("exposure_result.html", said=detail, found=None)
-    return fragment(
-        "exposure_result.html",
-        said="",
-        found=outcome,
-        note=note,
-        worst=chance(outcome.largest_delta) if outcome.exposed else "none",
-        groups=[
-            ("In the table", [_exposed(one) for one in outcome.exposed[:MOST_SHOWN]]),
-            ("Newcomers", [_exposed(one) for one in outcome.newcomers[:MOST_SHOWN]]),
-        ],
-        counts={"In the table": len(outcome.exposed), "Newcomers": len(outcome.newcomers)},
-    )
-
-
-def _exposed(one: Exposed) -> dict[str, Any]:
-    values = "; ".join(f"{name} {value}" for name, value in one.values.items())
-    return one.to_dict() | {
-        "who": values,
-        "chance": chance(one.delta),
-        "metric": f"{one.metric:,.10g}",
-    }
+    return fragment("exposure_result.html", found=outcome, note=note, most=MOST_SHOWN)
 
 
 def _shown(registration: Registration, record: str, preset: str) -> dict[str, Any]:
@@ -197,9 +176,3 @@ def _shown(registration: Registration, record: str, preset: str) -> dict[str, An
         "left_out": OCDP.left_out,
         "running": False,
     }
-
-
-def _note(service: Service, key: Key, registration: Registration, record: str) -> None:
-    body = {"dataset": registration.name, "version": registration.version, "record": record}
-    with service.ledger.database.writing() as connection:
-        write_event(connection, "exposure_audit", key.id, body, now=service.now())
