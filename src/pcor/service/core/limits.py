@@ -24,8 +24,6 @@ from pcor.service.core.problems import Problem, internal
 # Callers that are remembered; the one who was quiet longest is forgotten first.
 REMEMBERED = 10_000
 
-FORMS = ("application/x-www-form-urlencoded",)
-
 # Sent where a route does not say otherwise.
 SAFE_HEADERS = {
     "x-content-type-options": "nosniff",
@@ -171,11 +169,10 @@ class LimitsMiddleware:
             return None
         given = headers.get(b"content-type", b"").decode("latin-1")
         kind = given.partition(";")[0].strip().lower()
-        allowed = ("application/json",) if scope["path"].startswith("/v1") else FORMS
-        if kind not in allowed:
-            return Problem(
-                415, "unsupported_media_type", f"send the body as {' or '.join(allowed)}"
-            )
+        of_api = scope["path"].startswith("/v1")
+        allowed = "application/json" if of_api else "application/x-www-form-urlencoded"
+        if kind != allowed:
+            return Problem(415, "unsupported_media_type", f"send the body as {allowed}")
         return None
 
     def _counted(self, receive: Receive) -> Receive:

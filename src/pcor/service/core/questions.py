@@ -257,7 +257,7 @@ def look_again(service: Service, job: Job) -> dict[str, str]:
     """Return the headers that say where and when to look."""
     return {
         "Location": f"/v1/releases/{job.id}",
-        "Retry-After": str(int(-(-seconds_to_look(service, job) // 1))),
+        "Retry-After": str(math.ceil(seconds_to_look(service, job))),
     }
 
 
