@@ -51,8 +51,11 @@ class AuditCancelled(Exception):
     """Nobody waits for the result any more."""
 
 
-class Audit:
+class Audit(threading.Thread):
     """An audit that runs beside the answer it is for.
+
+    Whoever starts it holds the lock, which is given back at the end. Once it is ``abandoned`` it
+    ends at the next step.
 
     Args:
         service: whose.
@@ -64,23 +67,16 @@ class Audit:
     def __init__(
         self, service: Service, registration: Registration, record: str, preset: str
     ) -> None:
+        super().__init__(name="pcor-exposure", daemon=True)
         self._service, self._registration = service, registration
         self._record = canonical_record(record)
         self._plan, self.note = auditable(registration, preset)
-        self._abandoned = threading.Event()
+        self.abandoned = threading.Event()
         self.percent = 0
         self.outcome: Exposure | Exception | None = None
-        self._thread = threading.Thread(target=self._run, name="pcor-exposure", daemon=True)
 
-    def start(self) -> None:
-        """Begin; the caller holds the lock, which is given back at the end."""
-        self._thread.start()
-
-    def abandon(self) -> None:
-        """End it at the next step, if it is not over."""
-        self._abandoned.set()
-
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Audit; what comes of it is the outcome."""
         one = self._registration
         try:
             table = self._service.tables.get(one.source, one.file_fingerprint, one.schema)
@@ -94,7 +90,7 @@ class Audit:
         self.outcome = outcome
 
     def _step(self, done: int, total: int) -> None:
-        if self._abandoned.is_set():
+        if self.abandoned.is_set():
             raise AuditCancelled
         self.percent = 100 * done // max(total, 1)
 
@@ -155,7 +151,7 @@ async def _told(running: Audit, before: str, after: str) -> AsyncIterator[str]:
                 told = running.percent
                 yield f"<li>{told} % done</li>\n"
     finally:
-        running.abandon()
+        running.abandoned.set()
     yield "</ol>\n" + _result(running.outcome, running.note) + after
 
 
