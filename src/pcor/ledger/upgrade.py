@@ -77,8 +77,9 @@ class VersionedTables:
 
         config = Config()
         for option, place in (("script_location", _MIGRATIONS), ("version_locations", self.steps)):
-            config.set_main_option(f"{option}", str(place).replace("%", "%%"))
-        config.set_main_option("path_separator", "os")
+            config.set_main_option(option, str(place).replace("%", "%%"))
+        for separator in ("path_separator", "version_path_separator"):  # its name before 1.16
+            config.set_main_option(separator, "os")
         config.attributes.update(connection=connection, version_table=self.versions.name)
         known = {step.revision for step in ScriptDirectory.from_config(config).walk_revisions()}
         if found not in known:
