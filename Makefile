@@ -43,7 +43,7 @@ demo: $(VENV)/core
 	@$(BIN)/pcor demo
 
 test: $(VENV)/ready lint types
-	@echo "== tests, $(JOBS) at a time (a quarter of an hour on two cores; those that need a missing part say so)"
+	@echo "== tests, $(JOBS) at a time (ten minutes on two cores; those that need a missing part say so)"
 	@$(BIN)/python -m pytest --numprocesses $(JOBS) $(TESTS)
 
 # Tests start hundreds of interpreters: each would compile the whole package anew.

@@ -18,7 +18,7 @@ from dataclasses import asdict, replace
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import anyio
 from sqlalchemy import Connection, insert, update
@@ -104,7 +104,7 @@ def over_http(ledger: Ledger) -> int:
     """Take the export as a server sends it; return its length."""
     state = SimpleNamespace(service=SimpleNamespace(ledger=ledger))
     request: Any = SimpleNamespace(app=SimpleNamespace(state=state))
-    response = routes_books.export_entries(request, cast(Any, None))
+    response = routes_books.export_entries(request)
 
     async def take() -> int:
         return sum([len(part) async for part in response.body_iterator])

@@ -266,4 +266,4 @@ def test_a_budget_is_not_lowered_below_what_is_spent(files: Files, books: str) -
 
 
 def test_upgrade_names_the_version(books: str) -> None:
-    assert pcor_("ledger", "upgrade", books, "--json").json == {"version": "0003"}
+    assert pcor_("ledger", "upgrade", books, "--json").json == {"version": "0001"}

@@ -19,7 +19,7 @@ import pytest
 
 import pcor
 from pcor import errors
-from pcor.ledger.entries import START
+from pcor.ledger.tables import START
 from pcor.releasing.amounts import LARGEST_DENOMINATOR, PLACES
 from pcor.releasing.certificate import FORMAT, JSON_SCHEMA
 from pcor.service.core import problems

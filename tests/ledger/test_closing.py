@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import delete, insert, text
 
 import pcor
-from pcor.errors import BudgetExceeded, LedgerError, NoAllotment, ParameterError
+from pcor.errors import BudgetExceeded, NoAllotment, ParameterError
 from pcor.ledger import Entry, Ledger
-from pcor.ledger.accounts import Account
 from pcor.ledger.entries import entry_in_words
-from pcor.ledger.tables import accounts
 from pcor.ledger.verification import Totals
 from pcor.releasing.request import canonical
 from tests.helpers import ledger_clients
@@ -112,37 +109,6 @@ def test_another_process_learns_of_a_closing_before_its_next_charge(
     ledger.allot(PEOPLE, "ana", "0.3")
     release(other, key="second")
     other.close()
-    assert ledger.verify().ok
-
-
-def test_an_old_ledger_is_brought_up_to_date_with_all_its_accounts_open(
-    ledger: Ledger, url: str
-) -> None:
-    with ledger.database.writing() as connection:
-        connection.execute(text("ALTER TABLE pcor_accounts DROP COLUMN closed"))
-        connection.execute(text("UPDATE pcor_version SET version_num = '0002'"))
-    ledger.close()
-    newer = Ledger(url, create=False)
-    release(newer)
-    assert newer.verify().ok
-    newer.close()
-
-
-def write_as_before(ledger: Ledger) -> None:
-    row = Account(PEOPLE, "ana", Fraction(1)).to_row()
-    row.pop("closed")
-    with ledger.database.writing() as connection:
-        connection.execute(delete(accounts).where(accounts.c.analyst == "ana"))
-        connection.execute(insert(accounts).values(row))
-
-
-def test_a_process_of_before_cannot_write_an_account_that_it_does_not_know_can_be_closed(
-    ledger: Ledger,
-) -> None:
-    ledger.close_allotment(PEOPLE, "ana")
-    with pytest.raises(LedgerError, match="IntegrityError"):
-        write_as_before(ledger)
-    assert ledger.status(PEOPLE).allotments[0].closed
     assert ledger.verify().ok
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Text, inspect, text
+from sqlalchemy import inspect, select, text
 
 from pcor.errors import LedgerError, ParameterError
-from pcor.ledger import Ledger, tables
+from pcor.ledger import Ledger
+from pcor.ledger.database import LedgerDatabase
+from pcor.ledger.upgrade import LEDGER, VersionedTables
+from pcor.service.core.tables import SERVICE
 from tests.helpers.ledger_clients import DATASET
 from tests.helpers.postgres import postgres
 
@@ -82,16 +87,70 @@ def test_tables_of_a_newer_version_are_refused(url: str) -> None:
         Ledger(url)
 
 
-def test_the_migrations_make_the_tables_that_the_code_uses(url: str) -> None:
+STEP = """
+from alembic import op
+
+revision, down_revision = "{now}", "{before}"
+
+
+def upgrade() -> None:
+    op.execute("ALTER TABLE {table} ADD COLUMN note TEXT")
+    op.execute("{then}")
+"""
+
+
+def with_a_step(known: VersionedTables, folder: Path, then: str) -> VersionedTables:
+    """Return tables of a version after the newest, and the step that leads there."""
+    steps = folder / "steps"
+    shutil.copytree(known.steps, steps)
+    step = STEP.format(now="next", before=known.version, table=known.head.name, then=then)
+    (steps / "next.py").write_text(step)
+    return replace(known, version="next", steps=steps)
+
+
+BOTH = pytest.mark.parametrize("known", [LEDGER, SERVICE], ids=lambda known: known.what)
+
+
+def made(known: VersionedTables, url: str) -> LedgerDatabase:
     database = Ledger(url).database
-    seen = inspect(database.engine)
-    for name, expected in tables.metadata.tables.items():
-        found = {column["name"]: column for column in seen.get_columns(name)}
-        assert list(found) == expected.c.keys()
-        for column in expected.c:
-            assert found[column.name]["nullable"] == column.nullable
-            assert isinstance(found[column.name]["type"], Text) == isinstance(column.type, Text)
-        key = seen.get_pk_constraint(name)["constrained_columns"]
-        assert key == [column.name for column in expected.primary_key]
-    made = {*seen.get_table_names()} - {tables.VERSION_TABLE}
-    assert made == {*tables.metadata.tables}
+    known.open(database, create=True)
+    return database
+
+
+def shape(known: VersionedTables, database: LedgerDatabase) -> tuple[str, list[str]]:
+    """Return the version that is written down, and the columns of the head."""
+    with database.reading() as connection:
+        version = connection.execute(select(known.versions.c.version_num)).scalar_one()
+    return version, [one["name"] for one in inspect(database.engine).get_columns(known.head.name)]
+
+
+@BOTH
+def test_older_tables_are_brought_up_to_date_once(
+    known: VersionedTables, url: str, tmp_path: Path
+) -> None:
+    database = made(known, url)
+    newer = with_a_step(known, tmp_path, "SELECT 1")
+    for _ in range(2):
+        newer.open(database, create=False)
+    assert shape(known, database) == ("next", [*known.head.c.keys(), "note"])
+    with pytest.raises(LedgerError, match=f"this {known.what} has tables of version 'next'"):
+        known.open(database, create=True)
+    database.close()
+
+
+@BOTH
+def test_tables_are_brought_up_to_date_whole_or_not_at_all(
+    known: VersionedTables, url: str, tmp_path: Path
+) -> None:
+    database = made(known, url)
+    before = shape(known, database)
+    with pytest.raises(LedgerError):
+        with_a_step(known, tmp_path, "UPDATE nowhere SET x = 1").open(database, create=False)
+    assert shape(known, database) == before
+    database.close()
+
+
+@BOTH
+def test_the_version_is_that_of_the_last_step(known: VersionedTables) -> None:
+    steps = [path.stem.lstrip("v") for path in known.steps.glob("*[0-9].py")]
+    assert max(steps) == known.version

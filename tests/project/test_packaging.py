@@ -21,7 +21,7 @@ from tools.packaging import ROOT, Broken, build, contents, expected_files, run, 
 # A rule that dropped one of these would break a user's release, ledger or page, but no import.
 NEEDED = (
     *("pcor/py.typed", "pcor/releasing/certificate.schema.json"),
-    *("pcor/ledger/migrations/env.py", "pcor/service/core/migrations/env.py"),
+    *("pcor/ledger/migrations/env.py", "pcor/service/core/migrations/s001.py"),
     *("pcor/service/templates/base.html", "pcor/service/static/page.js"),
     *("pcor/service/static/htmx.LICENSE.txt", "pcor/error_pages/index.md"),
 )

@@ -16,7 +16,7 @@ import pcor
 from pcor.errors import ParameterError, TooLarge
 from pcor.releasing.settings import plan
 from pcor.search.margin import needed
-from pcor.service.page.words import plan_in_words
+from pcor.service.page.words import returns
 from tests.helpers.margins import DETECTORS, MECHANISMS, ON_THE_EDGE
 from tests.helpers.neighbours import SCHEMA, Row, small
 
@@ -141,7 +141,7 @@ def test_the_sentence_says_the_margin_without_which_it_says_nothing() -> None:
         certificate["promise"]["text"],
         release.to_html(),
         release.plan._repr_html_(),
-        plan_in_words(release.plan, 0).returns,
+        returns(release.plan, 0),
     ):
         assert f"{condition} (" in said
         assert "with a chance of at least 0.99; if not, nothing is said of it" in said

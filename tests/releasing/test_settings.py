@@ -27,6 +27,7 @@ from pcor.releasing.request import Request
 from pcor.releasing.settings import Option, Settings
 from pcor.search import SEARCHES
 from pcor.service.api.models import DatasetBody, settings_fields
+from pcor.service.page.html import fragment
 from pcor.service.page.registration import EMPTY, setting_fields
 from tests.helpers.service_world import ORDINARY, OUTLIER, SCHEMA, columns, world
 
@@ -291,7 +292,7 @@ def test_a_declared_option_has_a_flag_a_field_and_a_place_in_the_body(brevity: O
     assert (flag.default, flag.help) == ("--brevity", brevity.help)
     body = dict(settings_fields())
     assert body["brevity"][1] == 0
-    assert [one.label for one in setting_fields(first=False)][-1] == brevity.label
+    assert [option.label for _, _, option in setting_fields(first=False)][-1] == brevity.label
 
 
 @pytest.mark.usefixtures("brevity")
@@ -325,8 +326,15 @@ def test_every_door_offers_what_is_declared_for_it() -> None:
 
 def test_a_new_search_shows_in_the_form(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SEARCHES, "spiral", pcor.Direct)
-    fields = {one.name: one for one in setting_fields(first=False)}
-    assert fields["search"].choices[-1] == "spiral"
+    form = fragment(
+        "register.html",
+        fields=EMPTY,
+        settings=setting_fields(first=True),
+        more_settings=setting_fields(first=False),
+        **{"guarantees": {}, "known": False, "said": "", "following": None},
+        **{"key": None, "token": "", "menu": (), "path": "/register"},
+    )
+    assert '<option value="spiral">' in form
 
 
 def test_the_certificates_schema_has_every_setting_that_is_described() -> None:

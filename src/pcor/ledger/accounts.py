@@ -24,6 +24,9 @@ from pcor.releasing.request import Request
 
 ZERO = Fraction(0)
 
+# What an account always has, written as texts.
+AMOUNTS = ("epsilon", "delta", "spent_ocdp", "spent_dp", "spent_delta")
+
 # Stands for the dataset itself where an account is not an analyst's.
 EVERYBODY = ""
 
@@ -127,17 +130,9 @@ class Account:
 
     def to_row(self) -> dict[str, Any]:
         """Return the account as it stands in the database."""
-        return {
-            "dataset": self.dataset,
-            "analyst": self.analyst,
-            "epsilon": str(self.epsilon),
-            "delta": str(self.delta),
-            "cap": None if self.cap is None else str(self.cap),
-            "spent_ocdp": str(self.spent_ocdp),
-            "spent_dp": str(self.spent_dp),
-            "spent_delta": str(self.spent_delta),
-            "closed": int(self.closed),
-        }
+        amounts = {name: str(getattr(self, name)) for name in AMOUNTS}
+        cap = None if self.cap is None else str(self.cap)
+        return vars(self) | amounts | {"cap": cap, "closed": int(self.closed)}
 
 
 @dataclass(frozen=True)
@@ -258,10 +253,7 @@ def write_account(connection: Connection, account: Account) -> None:
 
 
 def _account(row: Any) -> Account:
-    amounts = {
-        name: read_amount(row[name])
-        for name in ("epsilon", "delta", "spent_ocdp", "spent_dp", "spent_delta")
-    }
+    amounts = {name: read_amount(row[name]) for name in AMOUNTS}
     account = Account(
         row["dataset"],
         row["analyst"],

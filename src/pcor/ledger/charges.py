@@ -51,8 +51,8 @@ def _is_answered(connection: Connection, charge: int, request: Request) -> bool:
     are passed over.
     """
     columns = tables.entries.c
-    names = (columns[name] == value for name, value in _names(request).items())
-    chosen = select(columns.number).where(columns.number > charge, columns.kind == "answer", *names)
+    later = select(columns.number).where(columns.number > charge, columns.kind == "answer")
+    chosen = later.filter_by(**_names(request))
     return connection.execute(chosen.limit(1)).one_or_none() is not None
 
 
@@ -210,12 +210,8 @@ def _names(request: Request) -> dict[str, str]:
 
 def _known(connection: Connection, request: Request) -> Any:
     """Return the row of a request that was charged before; refuse a key of another one."""
-    columns = tables.requests.c
-    row = connection.execute(
-        select(tables.requests).where(
-            *(columns[name] == value for name, value in _names(request).items())
-        )
-    ).one_or_none()
+    chosen = select(tables.requests).filter_by(**_names(request))
+    row = connection.execute(chosen).one_or_none()
     if row is None and _is_hidden(connection, request):
         raise LedgerError(DAMAGED)
     if row is not None and row.fingerprint != request.fingerprint:
@@ -231,8 +227,8 @@ def _is_hidden(connection: Connection, request: Request) -> bool:
     columns = tables.entries.c
     # Spelled out, or SQLite could not know that the index holds all of them.
     charged = select(columns.number).where(columns.kind == literal_column("'charge'"))
-    same = (columns[name] == value for name, value in _names(request).items())
-    return connection.execute(charged.where(*same).limit(1)).first() is not None
+    same = charged.filter_by(**_names(request))
+    return connection.execute(same.limit(1)).first() is not None
 
 
 def _answer(connection: Connection, request: Request, number: int) -> Mapping[str, Any]:

@@ -21,12 +21,12 @@ from sqlalchemy import Connection, insert, select, update
 
 from pcor.errors import LedgerError, plain, sendable
 from pcor.ledger import tables
+from pcor.ledger.tables import START
 from pcor.public.guarantee import TITLES
 from pcor.releasing.amounts import DAMAGED
 from pcor.releasing.request import canonical, fingerprint, sorted_json
 
 KINDS = ("budget", "allotment", "closing", "charge", "answer", "refusal")
-START = "0" * 64
 
 # How many entries are read at once.
 BATCH = 500

@@ -66,7 +66,7 @@ from pcor.ledger.entries import (
 from pcor.ledger.leases import LEASE, RENEWAL, end_lease, forget_lease, renew_lease
 from pcor.ledger.refusals import MOST, forget_refusals, read_refusals
 from pcor.ledger.trust import Trust
-from pcor.ledger.upgrade import open_tables
+from pcor.ledger.upgrade import LEDGER
 from pcor.ledger.verification import Totals, Verification, check_books
 from pcor.mechanism.randomness import RandomSource
 from pcor.mechanism.selection import SystemRandomSource
@@ -110,7 +110,7 @@ class Ledger:
         self.database = LedgerDatabase(url, create=create, patience=patience)
         self._clock = clock
         self._trust = Trust()
-        open_tables(self.database, create=create)
+        LEDGER.open(self.database, create=create)
 
     # -- budgets, for the owner --------------------------------------------------------------------
 
@@ -268,16 +268,9 @@ class Ledger:
             LedgerError: the ledger cannot be read or written, or is damaged.
         """
         check_table(table)
-        return self.release_planned(
-            Settings.of(**options).plan(table.schema, epsilon),
-            table,
-            record,
-            dataset=dataset,
-            analyst=analyst,
-            key=key,
-            version=version,
-            chooser=chooser,
-        )
+        plan = Settings.of(**options).plan(table.schema, epsilon)
+        names = {"dataset": dataset, "analyst": analyst, "key": key, "version": version}
+        return self.release_planned(plan, table, record, chooser=chooser, **names)
 
     def release_planned(
         self,
@@ -285,16 +278,12 @@ class Ledger:
         table: Table,
         record: int | str,
         *,
-        dataset: str,
-        analyst: str = OWNER,
-        key: str | None = None,
-        version: str | None = None,
         chooser: RandomSource | None = None,
+        **names: Any,
     ) -> Release:
         """Carry out a plan that was made for this table's schema; as ``release``, which plans."""
         chooser = SystemRandomSource() if chooser is None else chooser
-        names: dict[str, Any] = {"analyst": analyst, "key": key, "version": version}
-        request = self.request(plan, record, dataset=dataset, private=chooser.private, **names)
+        request = self.request(plan, record, private=chooser.private, **names)
         return release_paid(self, request, plan, table, record, chooser)
 
     remembers = True

@@ -9,13 +9,38 @@ these two are no evidence of anything.
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Index, Integer, MetaData, Table, Text, text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    Text,
+    text,
+)
 
-# The newest revision of migrations/versions; a test holds the two together.
-VERSION = "0003"
-VERSION_TABLE = "pcor_version"
+# The newest step of migrations/versions; a test holds the two together.
+VERSION = "0001"
+# The hash before the first entry.
+START = "0" * 64
 
 metadata = MetaData()
+
+
+def version_table(name: str, metadata: MetaData) -> Table:
+    """Return the table of the others' version, in the shape that alembic reads and writes."""
+    return Table(
+        name,
+        metadata,
+        Column("version_num", String(32), nullable=False),
+        PrimaryKeyConstraint("version_num", name=f"{name}_pkc"),
+    )
+
+
+versions = version_table("pcor_version", metadata)
 
 entries = Table(
     "pcor_entries",

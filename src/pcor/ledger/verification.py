@@ -20,8 +20,9 @@ from sqlalchemy import Connection, select
 from pcor.errors import BudgetExceeded, LedgerError, ParameterError
 from pcor.ledger import tables
 from pcor.ledger.accounts import EVERYBODY, ZERO, Account, payers
-from pcor.ledger.entries import KINDS, START, Entry, Head, read_entries
+from pcor.ledger.entries import KINDS, Entry, Head, read_entries
 from pcor.ledger.integrity import check_file, check_lookup
+from pcor.ledger.tables import START
 from pcor.releasing.amounts import read_amount
 from pcor.releasing.request import Request, fingerprint, sorted_json
 

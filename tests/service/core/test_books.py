@@ -21,7 +21,7 @@ from pcor.public.schema import Schema
 from pcor.service.core import registry
 from pcor.service.core import tables as service_tables
 from pcor.service.core.book_checks import BookCheck
-from pcor.service.core.registry import PARSED, RegistrationCache, find_registration
+from pcor.service.core.registry import find_registration
 from tests.helpers.books import HALF, before_the_rule
 from tests.helpers.page_person import Person
 from tests.helpers.service_world import (
@@ -93,7 +93,7 @@ def test_books_of_before_that_hold_such_text_can_be_read_and_repaired(
         asked = place.ask("owner", dataset="odd").json()
         place.wait(asked["id"], "owner")
     # As in a process that starts now.
-    monkeypatch.setattr(registry, "_parsed", RegistrationCache(PARSED))
+    monkeypatch.setattr(registry, "_parsed", registry.parsed_cache(registry.PARSED))
     release = f"/releases/{asked['id']}"
     for path in (
         release[1:],
@@ -199,24 +199,25 @@ def test_the_state_of_a_known_file_is_found_without_reading_all_versions(
 
 
 def test_parsed_registrations_are_kept_up_to_so_many_characters(
-    place: World, parsed: list[Any]
+    place: World, parsed: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with place.service.ledger.database.reading() as connection:
         kept = find_registration(connection, DATASET)
     assert kept is not None
     bodies = [replace(kept, description=str(number)).to_body() for number in range(3)]
-    few = RegistrationCache(2 * len(bodies[0]))
+    monkeypatch.setattr(registry, "_parsed", registry.parsed_cache(2 * len(bodies[0])))
 
     def read(number: int) -> bool:
         """Read one; return whether that took parsing."""
         before = len(parsed)
-        assert few.get("a", number, bodies[number]).description == str(number)
+        assert registry._read("a", number, bodies[number]).description == str(number)
         return len(parsed) > before
 
     assert [read(0), read(1), read(0), read(2)] == [True, True, False, True]
     assert [read(0), read(2), read(1)] == [False, False, True]  # 1 was the least used
     # One that is longer than all there is room for.
-    assert RegistrationCache(1).get("a", 0, bodies[0]).version == 0
+    monkeypatch.setattr(registry, "_parsed", registry.parsed_cache(1))
+    assert registry._read("a", 0, bodies[0]).version == 0
 
 
 # -- text without end -----------------------------------------------------------------------------

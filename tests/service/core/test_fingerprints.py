@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,19 +23,15 @@ from pcor.rows.table import Table
 from pcor.service.core import sources
 from pcor.service.core.fingerprints import NAME, FileFingerprints
 from pcor.service.core.registry import Registration
-from pcor.service.core.service import Service
 from pcor.service.core.settings import ServiceSettings
-from tests.helpers.postgres import postgres
 from tests.helpers.service_world import (
     ANALYST,
     DATASET,
     OUTLIER,
-    SCHEMA,
     SOURCE,
     World,
     columns,
     registration,
-    settings_for,
     world,
 )
 
@@ -332,7 +327,7 @@ def test_a_damaged_secret_marks_nothing_and_is_not_replaced(tmp_path: Path, dama
     path.write_text(damage, encoding="utf-8")
     FileFingerprints(path).make_secret()
     with pytest.raises(LedgerError, match="missing or damaged"):
-        FileFingerprints(path).of_hash("0" * 64)
+        FileFingerprints(path).of_bytes(b"rows")
 
 
 def test_without_the_secret_nothing_is_charged(place: World) -> None:
@@ -358,57 +353,3 @@ def test_the_secret_can_be_kept_elsewhere(tmp_path: Path) -> None:
         assert not (source(place).parent / NAME).exists()
         settings = place.service.settings
         assert ServiceSettings.from_json(settings.to_json()) == settings
-
-
-# -- databases of before --------------------------------------------------------------------------
-
-
-def make_old(place: World) -> None:
-    """Take the registrations back to the shape in which they held the hash of their file."""
-    with place.service.ledger.database.writing() as connection:
-        found = connection.execute(text("SELECT version, body FROM pcor_service_datasets")).all()
-        for version, body in found:
-            old = json.loads(body)
-            state = old.pop("source_state")
-            del old["mark"]
-            content = source(place).read_bytes() if state == 1 else b"another"
-            old["source_sha256"] = hashlib.sha256(content).hexdigest()
-            connection.execute(
-                text("UPDATE pcor_service_datasets SET body = :body WHERE version = :version"),
-                {"body": json.dumps(old), "version": version},
-            )
-        connection.execute(text("DROP INDEX pcor_service_jobs_open"))
-        connection.execute(text("DROP INDEX pcor_service_jobs_visible"))
-        for column in ("stalled", "visible"):
-            connection.execute(text(f"ALTER TABLE pcor_service_jobs DROP COLUMN {column}"))
-        connection.execute(text("UPDATE pcor_service_version SET version_num = 's001'"))
-    (source(place).parent / NAME).unlink()
-
-
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_an_old_database_is_brought_up_to_date(kind: str, tmp_path: Path) -> None:
-    url = str(tmp_path / "books.db") if kind == "sqlite" else postgres().new_database()
-    with world(url, tmp_path) as place:
-        bring_up_to_date(place, settings_for(url, tmp_path))
-
-
-def bring_up_to_date(place: World, settings: ServiceSettings) -> None:
-    rows = source(place).read_bytes()
-    change_the_file(place)
-    register(place, budget=None)
-    source(place).write_bytes(rows)
-    register(place, budget=None, schema=SCHEMA.to_dict(), description="as it was")
-    make_old(place)
-    before = place.send("auditor", "GET", "/v1/audit").json()
-    service = Service(settings)
-    with service.ledger.database.reading() as connection:
-        bodies = connection.execute(
-            text("SELECT body FROM pcor_service_datasets ORDER BY version")
-        ).scalars()
-        kept = [json.loads(body) for body in bodies]
-    assert [body["source_state"] for body in kept] == [1, 2, 1]
-    assert kept[0]["mark"] == kept[2]["mark"] == service.fingerprints.of_file(source(place))
-    assert not any("sha256" in name for body in kept for name in body)
-    service.close()
-    assert answered(place)["release"] is not None
-    assert place.send("auditor", "GET", "/v1/audit").json() == before

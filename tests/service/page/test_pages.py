@@ -13,7 +13,6 @@ import pcor
 from pcor.service.app import create_app
 from pcor.service.core import questions
 from pcor.service.page import routes_exposure
-from pcor.service.page.routes_datasets import newest
 from pcor.service.page.routes_files import FOLDER, TYPES
 from tests.helpers.page_person import Person
 from tests.helpers.page_routes import PAGES
@@ -359,12 +358,12 @@ def test_one_audit_at_a_time_and_it_is_written_to_the_log(place: World, owner: P
 
 
 def test_an_abandoned_audit_ends(place: World) -> None:
-    found = newest(place.service, DATASET)
+    found = place.service.registration(DATASET)
     audit = routes_exposure.Audit(place.service, found, str(OUTLIER), "small")
-    audit.abandon()
+    audit.abandoned.set()
     assert routes_exposure._busy.acquire(timeout=DEADLINE)
     audit.start()
-    audit._thread.join(DEADLINE)
+    audit.join(DEADLINE)
     assert isinstance(audit.outcome, routes_exposure.AuditCancelled)
     assert routes_exposure._busy.acquire(blocking=False)
     routes_exposure._busy.release()

@@ -1,1 +1,1 @@
-"""How the tables of a ledger came to be, step by step, for alembic."""
+"""How older tables of a ledger become the newest, step by step, for alembic."""

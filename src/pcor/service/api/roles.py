@@ -46,10 +46,10 @@ def identify(
     return key
 
 
-def only(*roles: str) -> Callable[[Key], Awaitable[Key]]:
-    """Return a dependency that lets these roles pass."""
+def only(identified: Callable[..., Key], *roles: str) -> Callable[..., Awaitable[Key]]:
+    """Return a dependency that lets these roles pass, of whoever was identified."""
 
-    async def check(key: Annotated[Key, Depends(identify)]) -> Key:
+    async def check(key: Key = Depends(identified)) -> Key:  # noqa: B008 (how FastAPI takes it)
         check_role(key, *roles)
         return key
 
@@ -65,6 +65,7 @@ def check_role(key: Key, *roles: str) -> None:
 
 
 Anybody = Annotated[Key, Depends(identify)]
-Owner = Annotated[Key, Depends(only("owner"))]
-Reader = Annotated[Key, Depends(only("owner", "auditor"))]
-Asker = Annotated[Key, Depends(only("owner", "analyst"))]
+Owner = Annotated[Key, Depends(only(identify, "owner"))]
+READER = only(identify, "owner", "auditor")
+Reader = Annotated[Key, Depends(READER)]
+Asker = Annotated[Key, Depends(only(identify, "owner", "analyst"))]

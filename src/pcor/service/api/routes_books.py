@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import StreamingResponse
 
 from pcor.ledger.entries import in_lines
 from pcor.service.api.models import After, Limit
-from pcor.service.api.roles import Reader
+from pcor.service.api.roles import READER
 from pcor.service.core.events import check_events, read_events
 from pcor.service.core.problems import COMMON
 from pcor.service.core.service import of
 
-router = APIRouter(prefix="/v1", tags=["books"], responses=COMMON)
+router = APIRouter(prefix="/v1", tags=["books"], responses=COMMON, dependencies=[Depends(READER)])
 
 _LINES = "application/x-ndjson"
 DatasetFilter = Annotated[
@@ -29,7 +29,6 @@ DatasetFilter = Annotated[
 @router.get("/ledger")
 def list_entries(
     request: Request,
-    key: Reader,  # noqa: ARG001 (who may)
     after: After = 0,
     limit: Limit = 100,
     dataset: DatasetFilter = None,
@@ -44,13 +43,13 @@ def list_entries(
     response_class=StreamingResponse,
     responses={200: {"content": {_LINES: {}}, "description": "One entry on each line"}},
 )
-def export_entries(request: Request, key: Reader) -> StreamingResponse:  # noqa: ARG001 (who may)
+def export_entries(request: Request) -> StreamingResponse:
     """Return the whole ledger as JSON lines."""
     return StreamingResponse(in_lines(of(request).ledger.entries()), media_type=_LINES)
 
 
 @router.get("/ledger/verification")
-def verify_ledger(request: Request, key: Reader) -> dict[str, Any]:  # noqa: ARG001 (who may)
+def verify_ledger(request: Request) -> dict[str, Any]:
     """Work the books out again from the entries, and say where they disagree."""
     checked = of(request).ledger.verify()
     return {"ok": checked.ok, "problems": list(checked.problems), "head": str(checked.head)}
@@ -59,7 +58,6 @@ def verify_ledger(request: Request, key: Reader) -> dict[str, Any]:  # noqa: ARG
 @router.get("/audit")
 def list_events(
     request: Request,
-    key: Reader,  # noqa: ARG001 (who may)
     after: After = 0,
     limit: Limit = 100,
 ) -> dict[str, Any]:
@@ -70,7 +68,7 @@ def list_events(
 
 
 @router.get("/audit/verification")
-def verify_events(request: Request, key: Reader) -> dict[str, Any]:  # noqa: ARG001 (who may)
+def verify_events(request: Request) -> dict[str, Any]:
     """Check the chain of the audit log."""
     with of(request).ledger.database.reading() as connection:
         problems = check_events(connection)

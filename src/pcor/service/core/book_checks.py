@@ -36,8 +36,8 @@ class BookCheck:
     events: bool = True
 
 
-class BookChecks:
-    """Verifies the books from time to time.
+class BookChecks(threading.Thread):
+    """Verifies the books from time to time, beginning when it is started.
 
     Args:
         ledger: the books.
@@ -46,20 +46,16 @@ class BookChecks:
     """
 
     def __init__(self, ledger: Ledger, every: float, clock: Callable[[], int]) -> None:
+        super().__init__(daemon=True)
         self._ledger, self._every, self._clock = ledger, every, clock
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._work, daemon=True)
         self.newest = BookCheck()
-
-    def start(self) -> None:
-        """Begin with a check, in the background."""
-        self._thread.start()
 
     def stop(self, patience: float) -> None:
         """Begin no other, and give one that runs a while: it only reads."""
         self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(patience)
+        if self.is_alive():
+            self.join(patience)
 
     def check(self) -> BookCheck:
         """Verify the ledger and the audit log now."""
@@ -83,7 +79,8 @@ class BookChecks:
         with self._ledger.database.reading() as connection:
             return check_events(connection)
 
-    def _work(self) -> None:
+    def run(self) -> None:
+        """Check again and again, until it is stopped."""
         while not self._stopping.is_set():
             try:
                 self.check()

@@ -15,7 +15,8 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from pcor.errors import LedgerError
-from pcor.ledger.entries import START, lock_head, sealed_hash
+from pcor.ledger.entries import lock_head, sealed_hash
+from pcor.ledger.tables import START
 from pcor.releasing.request import canonical
 from pcor.service.core import tables
 

@@ -57,14 +57,13 @@ class FileFingerprints:
     def of_file(self, path: Path) -> str:
         """Return the fingerprint of a file."""
         with path.open("rb") as stream:
-            return self.of_hash(hashlib.file_digest(stream, "sha256").hexdigest())
+            return self._under_secret(hashlib.file_digest(stream, "sha256").hexdigest())
 
     def of_bytes(self, content: bytes) -> str:
         """Return the fingerprint that a file with this content has."""
-        return self.of_hash(hashlib.sha256(content).hexdigest())
+        return self._under_secret(hashlib.sha256(content).hexdigest())
 
-    def of_hash(self, sha256: str) -> str:
-        """Return the fingerprint of a file by its SHA-256; migrations have no file."""
+    def _under_secret(self, sha256: str) -> str:
         return hmac.new(self._secret(), sha256.encode("ascii"), hashlib.sha256).hexdigest()
 
     def _secret(self) -> bytes:

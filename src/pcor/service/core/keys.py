@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
@@ -79,16 +79,7 @@ def make_key(
         raise ParameterError(f"days must be from 1 to {MOST_DAYS:,}")
     secret = secrets.token_urlsafe(32)
     key = Key(secrets.token_hex(6), role, name, now, now + days * DAY)
-    connection.execute(
-        insert(tables.keys).values(
-            id=key.id,
-            hash=digest(secret),
-            role=role,
-            name=name,
-            made=key.made,
-            expires=key.expires,
-        )
-    )
+    connection.execute(insert(tables.keys).values(asdict(key) | {"hash": digest(secret)}))
     return key, f"pcor_{key.id}_{secret}"
 
 

@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -23,14 +24,13 @@ from pcor.service.core.problems import Problem, internal
 # Callers that are remembered; the one who was quiet longest is forgotten first.
 REMEMBERED = 10_000
 
-FORMS = ("application/x-www-form-urlencoded",)
-
-SAFE_HEADERS = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"same-origin"),
-    (b"cache-control", b"no-store"),
-)
-API_POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
+# Sent where a route does not say otherwise.
+SAFE_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cache-control": "no-store",
+}
+API_POLICY = {"content-security-policy": "default-src 'none'; frame-ancestors 'none'"}
 
 
 class TokenBuckets:
@@ -138,7 +138,7 @@ class LimitsMiddleware:
             return
         admission.set(self._terms)  # for this request alone: each has a context of its own
         headers = {name.lower(): value for name, value in scope["headers"]}
-        send = _with_safe_headers(send, of_api=scope["path"].startswith("/v1"))
+        safe = SAFE_HEADERS | (API_POLICY if scope["path"].startswith("/v1") else {})
         started = False
 
         async def watched(message: Message) -> None:
@@ -146,6 +146,9 @@ class LimitsMiddleware:
             if message["type"] == "http.response.start":
                 started = True
                 self._count(scope["method"], message["status"])
+                sent = MutableHeaders(scope=message)
+                for name, value in safe.items():
+                    sent.setdefault(name, value)
             await send(message)
 
         refusal = self._refusal(scope, headers)
@@ -160,17 +163,16 @@ class LimitsMiddleware:
     def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> Problem | None:
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or int(length[:20]) > self._largest:
-            return self._too_large()
+            return Problem(413, "too_large", f"a request may have {self._largest:,} bytes at most")
         has_body = length != b"0" or b"transfer-encoding" in headers
         if scope["method"] not in ("POST", "PUT", "PATCH") or not has_body:
             return None
         given = headers.get(b"content-type", b"").decode("latin-1")
         kind = given.partition(";")[0].strip().lower()
-        allowed = ("application/json",) if scope["path"].startswith("/v1") else FORMS
-        if kind not in allowed:
-            return Problem(
-                415, "unsupported_media_type", f"send the body as {' or '.join(allowed)}"
-            )
+        of_api = scope["path"].startswith("/v1")
+        allowed = "application/json" if of_api else "application/x-www-form-urlencoded"
+        if kind != allowed:
+            return Problem(415, "unsupported_media_type", f"send the body as {allowed}")
         return None
 
     def _counted(self, receive: Receive) -> Receive:
@@ -185,20 +187,3 @@ class LimitsMiddleware:
             return message
 
         return counted
-
-    def _too_large(self) -> Problem:
-        return Problem(413, "too_large", f"a request may have {self._largest:,} bytes at most")
-
-
-def _with_safe_headers(send: Send, *, of_api: bool) -> Send:
-    async def sending(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            given = {name.lower() for name, _ in message["headers"]}
-            more = (*SAFE_HEADERS, API_POLICY) if of_api else SAFE_HEADERS
-            message["headers"] = [
-                *message["headers"],
-                *(header for header in more if header[0] not in given),
-            ]
-        await send(message)
-
-    return sending

@@ -28,7 +28,6 @@ from pcor.service.core.keys import Key, make_key, revoke_key
 from pcor.service.core.problems import Problem, unknown
 from pcor.service.core.registry import (
     Registration,
-    find_registration,
     read_presets,
     read_records,
     save_registration,
@@ -91,13 +90,13 @@ def _table(service: Service, new: Registration) -> Table:
 
 def set_budget(service: Service, key: Key, dataset: str, given: dict[str, Any]) -> Status:
     """Set what all may spend together on a dataset; a cap or delta that is not named stays."""
-    registration = _registered(service, dataset)
+    registration = service.registration(dataset)
     budget = _kept(service, dataset) | given
     registration.check_cap(_cap(budget))
     status = service.ledger.set_budget(
         dataset, budget["epsilon"], delta=budget.get("delta"), cap=budget.get("cap")
     )
-    _note(service, "budget_set", key, {"dataset": dataset})
+    note_event(service, "budget_set", key, {"dataset": dataset})
     return status
 
 
@@ -106,23 +105,23 @@ def allot(service: Service, key: Key, dataset: str, analyst: str, given: dict[st
 
     A delta that is not named stays as it is.
     """
-    _registered(service, dataset)
+    service.registration(dataset)
     kept = _kept(service, dataset, analyst) | given
     status = service.ledger.allot(dataset, analyst, kept["epsilon"], delta=kept.get("delta"))
-    _note(service, "allotment_set", key, {"dataset": dataset, "analyst": analyst})
+    note_event(service, "allotment_set", key, {"dataset": dataset, "analyst": analyst})
     return status
 
 
 def close(service: Service, key: Key, dataset: str, analyst: str) -> Status:
     """Close a dataset to an analyst: as if it were not there, but for what was paid for."""
-    _registered(service, dataset)
+    service.registration(dataset)
     with service.ledger.database.reading() as connection:
         account = read_account(connection, dataset, analyst)
     if account is None or analyst == EVERYBODY:
         raise unknown("allotment")
     status = service.ledger.close_allotment(dataset, analyst)
     if not account.closed:
-        _note(service, "allotment_closed", key, {"dataset": dataset, "analyst": analyst})
+        note_event(service, "allotment_closed", key, {"dataset": dataset, "analyst": analyst})
     return status
 
 
@@ -221,14 +220,7 @@ def _not_closable() -> Problem:
     )
 
 
-def _registered(service: Service, dataset: str) -> Registration:
-    with service.ledger.database.reading() as connection:
-        found = find_registration(connection, dataset)
-    if found is None:
-        raise unknown("dataset")
-    return found
-
-
-def _note(service: Service, kind: str, key: Key, body: dict[str, Any]) -> None:
+def note_event(service: Service, kind: str, key: Key, body: dict[str, Any]) -> None:
+    """Write to the audit log what somebody has done."""
     with service.ledger.database.writing() as connection:
         note(connection, kind, key.id, body, now=service.now())

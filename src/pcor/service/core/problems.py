@@ -148,10 +148,8 @@ def unknown(what: str) -> Problem:
 
 def install(app: FastAPI) -> None:
     """Answer every expected failure of a route with a problem; ``limits`` answers the others."""
-    app.add_exception_handler(Problem, _on_problem)
-    app.add_exception_handler(PcorError, _on_pcor_error)
-    app.add_exception_handler(RequestValidationError, _on_invalid)
-    app.add_exception_handler(HTTPException, on_http)
+    for kind in (Problem, PcorError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _on_failure)
 
 
 def internal(error: BaseException) -> Problem:
@@ -166,32 +164,32 @@ def internal(error: BaseException) -> Problem:
     )
 
 
-async def _on_problem(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, Problem)  # noqa: S101 (registered for it)
-    return error.response()
+def as_problem(error: Exception) -> Problem:
+    """Return what the service says of a failure; of one that nobody expected only its number."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, PcorError):
+        return of_error(error)
+    if isinstance(error, RequestValidationError):
+        return _of_invalid(error)
+    if isinstance(error, HTTPException):  # what the framework refuses by itself
+        return of_status(error.status_code, error.headers)
+    return internal(error)
 
 
-async def _on_pcor_error(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, PcorError)  # noqa: S101 (registered for it)
-    return of_error(error).response()
-
-
-async def _on_invalid(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestValidationError)  # noqa: S101 (registered for it)
+def _of_invalid(error: RequestValidationError) -> Problem:
     found = error.errors()
     if any(one["type"] == "json_invalid" for one in found):
         detail = "the body is not JSON; send one JSON object, and mind the quotes"
-        return Problem(400, "malformed", detail).response()
+        return Problem(400, "malformed", detail)
     # Where and why, never what: a field may hold a record's id that was sent by mistake.
     said = "; ".join(f"{_place(one['loc'])}: {one['msg']}" for one in found[:10])
-    return Problem(422, "invalid", said[:2000]).response()
+    return Problem(422, "invalid", said[:2000])
 
 
 def _place(parts: tuple[Any, ...]) -> str:
     return ".".join(str(part)[:50] for part in parts if part != "body") or "body"
 
 
-async def on_http(_: Request, error: Exception) -> JSONResponse:
-    """Say what the framework refuses by itself."""
-    assert isinstance(error, HTTPException)  # noqa: S101 (registered for it)
-    return of_status(error.status_code, dict(error.headers or {})).response()
+async def _on_failure(_: Request, error: Exception) -> JSONResponse:
+    return as_problem(error).response()

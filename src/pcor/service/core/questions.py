@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -23,9 +23,9 @@ from pcor.ledger.accounts import opened_to, read_open
 from pcor.ledger.charges import find_charge
 from pcor.ledger.entries import lock_head
 from pcor.releasing.amounts import amount
+from pcor.releasing.answers import ERROR_FORMAT
 from pcor.releasing.plan import Plan
 from pcor.releasing.request import canonical, canonical_record, fingerprint
-from pcor.service.core.answers import split
 from pcor.service.core.jobs import (
     Job,
     answer_of,
@@ -141,15 +141,7 @@ def plan_question(service: Service, key: Key, question: Question) -> PlannedQues
         analyst=key.payer,
         version=str(registration.state),
     )
-    numbered = Request(
-        request.dataset,
-        request.analyst,
-        f"{request.key}-{question.draw}",
-        request.epsilon,
-        request.delta,
-        request.guarantee,
-        request.body,
-    )
+    numbered = replace(request, key=f"{request.key}-{question.draw}")
     return PlannedQuestion(registration, plan, numbered)
 
 
@@ -236,7 +228,8 @@ def _admit(service: Service, request: Request, connection: Connection) -> None:
 
 def _charge(service: Service, job: Job) -> None:
     """Charge a job, and have it drawn."""
-    _check_source(service, job)  # what cannot be drawn is not charged
+    asked = service.registration(job.request.dataset, job.version)
+    service.sources.check(asked.source, asked.file_fingerprint)  # no draw, no charge
     service.at_step("before charge")
     try:
         # Counted under the lock: of two processes that ask at once, one sees the other's.
@@ -246,13 +239,6 @@ def _charge(service: Service, job: Job) -> None:
     service.at_step("after charge")
     if claim.state != "done":
         service.drawer.take(job, claim)
-
-
-def _check_source(service: Service, job: Job) -> None:
-    with service.ledger.database.reading() as connection:
-        found = find_registration(connection, job.request.dataset, job.version)
-    if found is not None:
-        service.sources.check(found.source, found.file_fingerprint)
 
 
 def running(service: Service, job: Job) -> Problem:
@@ -271,7 +257,7 @@ def look_again(service: Service, job: Job) -> dict[str, str]:
     """Return the headers that say where and when to look."""
     return {
         "Location": f"/v1/releases/{job.id}",
-        "Retry-After": str(int(-(-seconds_to_look(service, job) // 1))),
+        "Retry-After": str(math.ceil(seconds_to_look(service, job))),
     }
 
 
@@ -333,6 +319,17 @@ def seen(service: Service, job: Job, answer: Mapping[str, Any] | None) -> dict[s
     release, error = split(answer)
     told = {"state": "done", "detail": None, "release": release, "error": error}
     return said | told | {"retry_after": None}
+
+
+def split(answer: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """Return a certificate, or the error that is said and was paid for in its place.
+
+    >>> split({"format": "pcor-error/1", "kind": "no_valid_context", "error": "none"})
+    (None, {'kind': 'no_valid_context', 'detail': 'none'})
+    """
+    if answer.get("format") == ERROR_FORMAT:
+        return None, {"kind": answer["kind"], "detail": answer["error"]}
+    return dict(answer), None
 
 
 def state_of(service: Service, job: Job) -> str:

@@ -9,8 +9,6 @@ of its file's state: it says whether two files were the same, and nothing else a
 from __future__ import annotations
 
 import json
-import threading
-from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -28,6 +26,7 @@ from pcor.releasing.request import canonical_record, check_record
 from pcor.releasing.settings import Settings
 from pcor.rows.table import Table
 from pcor.service.core import tables
+from pcor.service.core.cache import LruCache
 
 PRESETS = ("small", "medium", "large")
 # Records that a refusal quotes.
@@ -265,43 +264,24 @@ def _row(connection: Connection, name: str, version: int | None = None) -> Any:
     return connection.execute(chosen.order_by(columns.version.desc()).limit(1)).one_or_none()
 
 
-class RegistrationCache:
-    """Parsed registrations, up to a number of characters; the least recently used go first.
+def parsed_cache(most: int) -> LruCache[tuple[str, int, str], Registration]:
+    """Return a cache of parsed registrations, up to a number of characters.
 
     A version never changes. What one takes of the memory goes with its length, above all with its
     list of records, so they are not counted but measured.
-
-    Args:
-        most: characters.
     """
-
-    def __init__(self, most: int) -> None:
-        self._most, self._size = most, 0
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, int, str], Registration] = OrderedDict()
-
-    def get(self, name: str, version: int, body: str) -> Registration:
-        """Return a registration, parsed now or before."""
-        place = (name, version, body)
-        with self._lock:
-            if place in self._kept:
-                self._kept.move_to_end(place)
-                return self._kept[place]
-        made = _parse(*place)
-        with self._lock:
-            self._size += len(body) if place not in self._kept else 0
-            self._kept[place] = made
-            while self._size > self._most:
-                (_, _, forgotten), _ = self._kept.popitem(last=False)
-                self._size -= len(forgotten)
-        return made
+    return LruCache(most, size=lambda row: len(row[2]))
 
 
-_parsed = RegistrationCache(PARSED)
+_parsed = parsed_cache(PARSED)
 
 
 def _read(name: str, version: int, body: str) -> Registration:
-    return _parsed.get(name, version, body)
+    found = _parsed.get((name, version, body))
+    if found is None:
+        found = _parse(name, version, body)
+        _parsed.put((name, version, body), found)
+    return found
 
 
 def _parse(name: str, version: int, body: str) -> Registration:

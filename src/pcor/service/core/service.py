@@ -5,17 +5,16 @@ Private: the tables behind ``tables`` and ``drawer``. Routes reach it as ``reque
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from fastapi import Request
 
 from pcor.ledger import Ledger
 from pcor.ledger.entries import lock_head
 from pcor.service.core.book_checks import BookChecks
+from pcor.service.core.cache import LruCache
 from pcor.service.core.draw_process import DrawProcesses
 from pcor.service.core.draws import Draws, InProcessDraws
 from pcor.service.core.events import note
@@ -24,11 +23,13 @@ from pcor.service.core.jobs import Job
 from pcor.service.core.keys import make_key, read_keys
 from pcor.service.core.limits import TokenBuckets, WriterLimit
 from pcor.service.core.metrics import RequestCounter
+from pcor.service.core.problems import unknown
 from pcor.service.core.readiness import Readiness
+from pcor.service.core.registry import Registration, find_registration
 from pcor.service.core.settings import ServiceSettings
 from pcor.service.core.source_checks import SourceChecks
 from pcor.service.core.sources import Tables
-from pcor.service.core.upgrade import open_tables
+from pcor.service.core.tables import SERVICE
 from pcor.service.core.worker import AtStep, Drawer
 
 # Who cannot show a key has this many tries a second, and at once.
@@ -38,44 +39,9 @@ KNOWN = 10_000
 # Answers that are kept in memory for whoever asks again.
 REMEMBERED = 1000
 
-Thing = TypeVar("Thing")
-
 
 def _nothing(_: str) -> None:
     pass
-
-
-class LruCache(Generic[Thing]):
-    """A cache by name; the least recently used go first.
-
-    Args:
-        most: how many.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[str, Thing] = OrderedDict()
-
-    def get(self, name: str) -> Thing | None:
-        """Return an item, if it is cached."""
-        with self._lock:
-            if name not in self._kept:
-                return None
-            self._kept.move_to_end(name)
-            return self._kept[name]
-
-    def put(self, name: str, thing: Thing) -> None:
-        """Cache an item."""
-        with self._lock:
-            self._kept[name] = thing
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
-
-    def forget(self, name: str) -> None:
-        """Remove an item."""
-        with self._lock:
-            self._kept.pop(name, None)
 
 
 class Service:
@@ -103,7 +69,7 @@ class Service:
         self.fingerprints = FileFingerprints(settings.secret_file)
         if create:
             self.fingerprints.make_secret()
-        open_tables(self.ledger.database, self.fingerprints, create=create)
+        SERVICE.open(self.ledger.database, create=create)
         # Where draws are made elsewhere, only an owner's registrations and audits need one here.
         self.tables = Tables(
             settings.data, 1 if settings.apart else settings.tables, self.fingerprints
@@ -116,9 +82,9 @@ class Service:
         self.rates = TokenBuckets(settings.rate, settings.burst)
         self.guesses = TokenBuckets(*GUESSES)
         self.sign_ins = TokenBuckets(settings.sign_in_rate, settings.sign_in_burst)
-        self.known: LruCache[bool] = LruCache(KNOWN)
+        self.known: LruCache[str, bool] = LruCache(KNOWN)
         self.requests = RequestCounter()
-        self.seen: LruCache[tuple[Job, Mapping[str, Any]]] = LruCache(REMEMBERED)
+        self.seen: LruCache[str, tuple[Job, Mapping[str, Any]]] = LruCache(REMEMBERED)
 
     def _draws(self) -> Draws:
         settings = self.settings
@@ -131,6 +97,18 @@ class Service:
     def now(self) -> int:
         """Return the time in milliseconds since 1970."""
         return int(self._clock() * 1000)
+
+    def registration(self, name: str, version: int | None = None) -> Registration:
+        """Return a registered dataset: the newest version, or a given one.
+
+        Raises:
+            Problem: there is none.
+        """
+        with self.ledger.database.reading() as connection:
+            found = find_registration(connection, name, version)
+        if found is None:
+            raise unknown("dataset")
+        return found
 
     def first_owner_key(self, *, anew: bool = False) -> str | None:
         """Make the first owner's key and return it; nothing where an owner has a good one."""

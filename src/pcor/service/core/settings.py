@@ -126,18 +126,14 @@ class ServiceSettings:
 
     def to_json(self) -> str:
         """Return the settings for another process."""
-        secret = None if self.secret is None else str(self.secret)
-        return json.dumps(asdict(self) | {"data": str(self.data), "secret": secret})
+        return json.dumps(asdict(self), default=str)
 
     @classmethod
     def from_json(cls, text: str) -> ServiceSettings:
         """Read what ``to_json`` wrote."""
         content: dict[str, Any] = json.loads(text)
-        secret = None if content["secret"] is None else Path(content["secret"])
-        proxies = tuple(content["proxies"])
-        return cls(
-            **content | {"data": Path(content["data"]), "secret": secret, "proxies": proxies}
-        )
+        paths = {name: Path(content[name]) for name in ("data", "secret") if content[name]}
+        return cls(**content | paths | {"proxies": tuple(content["proxies"])})
 
 
 def _check_network(text: str) -> None:

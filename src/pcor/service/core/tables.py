@@ -10,12 +10,16 @@ ledger's, and ``event_head`` says where it ends.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from sqlalchemy import BigInteger, Column, Index, Integer, MetaData, Table, Text
 
-VERSION = "s003"
-VERSION_TABLE = "pcor_service_version"
+from pcor.ledger.tables import version_table
+from pcor.ledger.upgrade import VersionedTables
 
 metadata = MetaData()
+
+versions = version_table("pcor_service_version", metadata)
 
 keys = Table(
     "pcor_service_keys",
@@ -98,4 +102,14 @@ event_head = Table(
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("events", Integer, nullable=False),
     Column("hash", Text, nullable=False),
+)
+
+# Apart from the ledger's: one that serves no service has none of these.
+SERVICE = VersionedTables(
+    "service",
+    "s001",
+    versions,
+    event_head,
+    Path(__file__).with_name("migrations"),
+    "this database serves no service yet; `pcor serve --init` prepares it",
 )

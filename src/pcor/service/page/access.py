@@ -17,14 +17,13 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from pcor.errors import PcorError
-from pcor.service.api.roles import check_role
+from pcor.service.api.roles import only
 from pcor.service.core import problems
 from pcor.service.core.keys import Key
-from pcor.service.core.problems import Problem, internal, of_error, of_status
+from pcor.service.core.problems import Problem, of_status
 from pcor.service.page.html import render, url
 from pcor.service.page.sessions import check_form, signed_in
 
@@ -95,23 +94,17 @@ async def on_http(request: Request, error: Exception) -> Response:
     """
     accepted = request.headers.get("accept", "")
     if "text/html" not in accepted or request.url.path.startswith("/v1"):
-        return await problems.on_http(request, error)
+        return problems.as_problem(error).response()
     return await run_in_threadpool(refusal, request, error)
 
 
 def as_problem(error: Exception) -> Problem:
-    """Return the API's words for a failure; for one that nobody expected only its number."""
-    if isinstance(error, Problem):
-        return error
-    if isinstance(error, PcorError):
-        return of_error(error)
+    """Return the API's words for a failure, where a page has none of its own."""
     if isinstance(error, RequestValidationError):
         return Problem(422, "invalid", "this address is not one of a page; go back and try again")
-    if isinstance(error, HTTPException):
-        return of_status(error.status_code, error.headers)
     if isinstance(error, ClientDisconnect):  # halfway through its form: nobody reads this
         return of_status(HTTPStatus.BAD_REQUEST)
-    return internal(error)
+    return problems.as_problem(error)
 
 
 _TITLES = {
@@ -139,18 +132,10 @@ def visitor(request: Request) -> Key:
     return key
 
 
-def _only(*roles: str) -> Callable[[Key], Key]:
-    def check(key: Annotated[Key, Depends(visitor)]) -> Key:
-        check_role(key, *roles)
-        return key
-
-    return check
-
-
 Visitor = Annotated[Key, Depends(visitor)]
-Owner = Annotated[Key, Depends(_only("owner"))]
-Reader = Annotated[Key, Depends(_only("owner", "auditor"))]
-Asker = Annotated[Key, Depends(_only("owner", "analyst"))]
+Owner = Annotated[Key, Depends(only(visitor, "owner"))]
+Reader = Annotated[Key, Depends(only(visitor, "owner", "auditor"))]
+Asker = Annotated[Key, Depends(only(visitor, "owner", "analyst"))]
 
 
 async def read_form(request: Request) -> dict[str, str]:

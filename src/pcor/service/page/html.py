@@ -14,11 +14,13 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from pcor.errors import sendable
+from pcor.audit.report import chance
+from pcor.errors import plain, sendable
+from pcor.ledger.entries import amount_in_words
 from pcor.service.core.keys import Key
 from pcor.service.page.routes_files import address
 from pcor.service.page.sessions import form_token
-from pcor.service.page.words import day, moment
+from pcor.service.page.words import day, details, moment, protects, releases, returns
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -53,6 +55,15 @@ def url(path: str, **query: object) -> str:
     return f"{path}?{urlencode(given)}" if given else path
 
 
+def sentence(text: str) -> str:
+    """Write a message, which begins small and may have no full stop, as a sentence.
+
+    >>> sentence("nothing was spent"), sentence("What then?")
+    ('Nothing was spent.', 'What then?')
+    """
+    return f"{text[:1].upper()}{text[1:]}{'' if text[-1:] in '.?!' else '.'}"
+
+
 def _environment() -> Environment:
     made = Environment(
         loader=PackageLoader("pcor.service", "templates"),
@@ -62,7 +73,18 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.globals.update(address=address, url=url)
-    made.filters.update(day=day, moment=moment)
+    made.filters.update(
+        amount=amount_in_words,
+        chance=chance,
+        day=day,
+        details=details,
+        moment=moment,
+        plain=plain,
+        protects=protects,
+        releases=releases,
+        returns=returns,
+        sentence=sentence,
+    )
     return made
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -38,43 +37,9 @@ EMPTY: dict[str, str] = {
 }
 
 
-@dataclass(frozen=True)
-class SettingField:
-    """A setting of releases in the form.
-
-    Attributes:
-        name: of the setting.
-        label: what the page calls it.
-        hint: what the page says below it.
-        choices: what can be chosen; empty where it is written.
-        required: whether it may not be empty.
-    """
-
-    name: str
-    label: str
-    hint: str
-    choices: tuple[str, ...]
-    required: bool
-
-
-def setting_fields(*, first: bool) -> list[SettingField]:
-    """Return the fields of the settings, as they are declared: the first, or the others."""
-    return [
-        SettingField(
-            name,
-            option.label,
-            option.hint,
-            () if not option.chosen or option.names is None else _choices(default, option),
-            default is not None,
-        )
-        for name, default, option in Settings.options("service")
-        if option.first == first
-    ]
-
-
-def _choices(default: object, option: Option) -> tuple[str, ...]:
-    names = () if option.names is None else option.names()
-    return names if default is not None else ("", *names)
+def setting_fields(*, first: bool) -> list[tuple[str, object, Option]]:
+    """Return the settings in the form, as they are declared: the first, or the others."""
+    return [one for one in Settings.options("service") if one[2].first == first]
 
 
 _NAME = re.compile(r"[^\x00-\x1f/]{1,200}")

@@ -14,10 +14,10 @@ from pcor.ledger.entries import entry_in_words
 from pcor.service.api import routes_books
 from pcor.service.core import tables
 from pcor.service.core.events import Event, check_events, read_events
-from pcor.service.core.service import Service, of
+from pcor.service.core.service import of
 from pcor.service.page.access import Reader, page_router
 from pcor.service.page.html import render
-from pcor.service.page.words import account_in_words, day
+from pcor.service.page.words import day
 
 router = page_router()
 
@@ -45,27 +45,15 @@ def show_ledger(
         older=first + 1 if first else None,
         newer=bool(before),
         head=head,
-        accounts=_accounts(service),
+        accounts=[service.ledger.status(name) for name in service.ledger.datasets()],
         verified=service.ledger.verify() if verify else None,
     )
 
 
-def _accounts(service: Service) -> list[dict[str, Any]]:
-    found = [service.ledger.status(name) for name in service.ledger.datasets()]
-    return [
-        {
-            "dataset": one.dataset,
-            "budget": account_in_words(one.budget),
-            "allotments": [account_in_words(account) for account in one.allotments],
-        }
-        for one in found
-    ]
-
-
 @router.get("/ledger/export")
-def get_ledger(request: Request, key: Reader) -> Response:
+def get_ledger(request: Request, key: Reader) -> Response:  # noqa: ARG001 (who may)
     """Return the whole ledger as a file of JSON lines."""
-    response = routes_books.export_entries(request, key)
+    response = routes_books.export_entries(request)
     response.headers["Content-Disposition"] = 'attachment; filename="pcor-ledger.jsonl"'
     return response
 

@@ -14,13 +14,12 @@ from pcor.public.guarantee import TITLES
 from pcor.service.core import owner
 from pcor.service.core.keys import Key, read_keys
 from pcor.service.core.problems import Problem, unknown
-from pcor.service.core.registry import Registration, find_registration
+from pcor.service.core.registry import find_registration
 from pcor.service.core.service import Service, of
 from pcor.service.page.access import Form, Owner, as_problem, field, page_router, see
 from pcor.service.page.html import render, url
 from pcor.service.page.registration import EMPTY, body_of, budget_of, fields_of, setting_fields
 from pcor.service.page.routes_questions import Text
-from pcor.service.page.words import account_in_words
 
 router = page_router()
 
@@ -29,7 +28,7 @@ router = page_router()
 def show_dataset(request: Request, key: Owner, name: Text) -> Response:
     """Return a dataset with its books and what can be done with it."""
     service = of(request)
-    registration = newest(service, name)
+    registration = service.registration(name)
     books = service.ledger.status(name) if name in service.ledger.datasets() else None
     with service.ledger.database.reading() as connection:
         analysts = sorted({one.name for one in read_keys(connection) if one.role == "analyst"})
@@ -40,8 +39,7 @@ def show_dataset(request: Request, key: Owner, name: Text) -> Response:
         registration=registration,
         public=registration.to_owner(),
         guarantee=TITLES[str(registration.settings.guarantee)],
-        budget=None if books is None else account_in_words(books.budget),
-        allotments=[] if books is None else [account_in_words(one) for one in books.allotments],
+        books=books,
         analysts=analysts,
     )
 
@@ -68,12 +66,12 @@ def set_allotment(request: Request, key: Owner, form: Form) -> Response:
 def confirm_closing(request: Request, key: Owner, name: Text, analyst: Text) -> Response:
     """Ask whether a dataset is to be closed to an analyst; nothing happens yet."""
     service = of(request)
-    newest(service, name)
+    service.registration(name)
     with service.ledger.database.reading() as connection:
         found = read_open(connection, name, analyst) if analyst else None
     if found is None:
         raise unknown("allotment")
-    return render(request, "close.html", key=key, dataset=name, one=account_in_words(found))
+    return render(request, "close.html", key=key, dataset=name, one=found)
 
 
 @router.post("/dataset/close")
@@ -87,7 +85,7 @@ def close_dataset(request: Request, key: Owner, form: Form) -> Response:
 @router.get("/register")
 def show_form(request: Request, key: Owner, name: Text = "") -> Response:
     """Return the form that registers a dataset, or a new version of one."""
-    fields = EMPTY if not name else fields_of(newest(of(request), name))
+    fields = EMPTY if not name else fields_of(of(request).registration(name))
     return _form(request, key, fields, known=bool(name))
 
 
@@ -126,15 +124,6 @@ def _confirm(request: Request, key: Key, fields: dict[str, str], taken: int) -> 
     )
     agreed = fields | {"replaces": str(taken)}
     return _form(request, key, agreed, known=False, said=said, status=409)
-
-
-def newest(service: Service, name: str) -> Registration:
-    """Return the newest version of a dataset, or say that there is none."""
-    with service.ledger.database.reading() as connection:
-        found = find_registration(connection, name)
-    if found is None:
-        raise unknown("dataset")
-    return found
 
 
 def _form(

@@ -16,20 +16,17 @@ from typing import Any
 from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 
-from pcor.audit import Exposed, Exposure
+from pcor.audit import Exposure
 from pcor.audit.exposure import planned_exposure
-from pcor.audit.report import chance
 from pcor.public.guarantee import OCDP, OWNER_ONLY
 from pcor.releasing.plan import Plan
 from pcor.releasing.request import canonical_record
-from pcor.service.core.events import note as write_event
-from pcor.service.core.keys import Key
+from pcor.service.core.owner import note_event
 from pcor.service.core.problems import Problem
 from pcor.service.core.registry import PRESETS, Registration
 from pcor.service.core.service import Service, of
 from pcor.service.page.access import Form, Owner, as_problem, field, page_router
 from pcor.service.page.html import HEADERS, fragment, pieces, render
-from pcor.service.page.routes_datasets import newest
 from pcor.service.page.routes_questions import Text
 
 router = page_router()
@@ -54,8 +51,11 @@ class AuditCancelled(Exception):
     """Nobody waits for the result any more."""
 
 
-class Audit:
+class Audit(threading.Thread):
     """An audit that runs beside the answer it is for.
+
+    Whoever starts it holds the lock, which is given back at the end. Once it is ``abandoned`` it
+    ends at the next step.
 
     Args:
         service: whose.
@@ -67,23 +67,16 @@ class Audit:
     def __init__(
         self, service: Service, registration: Registration, record: str, preset: str
     ) -> None:
+        super().__init__(name="pcor-exposure", daemon=True)
         self._service, self._registration = service, registration
         self._record = canonical_record(record)
         self._plan, self.note = auditable(registration, preset)
-        self._abandoned = threading.Event()
+        self.abandoned = threading.Event()
         self.percent = 0
         self.outcome: Exposure | Exception | None = None
-        self._thread = threading.Thread(target=self._run, name="pcor-exposure", daemon=True)
 
-    def start(self) -> None:
-        """Begin; the caller holds the lock, which is given back at the end."""
-        self._thread.start()
-
-    def abandon(self) -> None:
-        """End it at the next step, if it is not over."""
-        self._abandoned.set()
-
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Audit; what comes of it is the outcome."""
         one = self._registration
         try:
             table = self._service.tables.get(one.source, one.file_fingerprint, one.schema)
@@ -97,7 +90,7 @@ class Audit:
         self.outcome = outcome
 
     def _step(self, done: int, total: int) -> None:
-        if self._abandoned.is_set():
+        if self.abandoned.is_set():
             raise AuditCancelled
         self.percent = 100 * done // max(total, 1)
 
@@ -114,7 +107,7 @@ def auditable(registration: Registration, preset: str) -> tuple[Plan, str]:
 @router.get("/exposure")
 def show_form(request: Request, key: Owner, dataset: Text, record: Text = "") -> Response:
     """Return the form that starts an audit."""
-    registration = newest(of(request), dataset)
+    registration = of(request).registration(dataset)
     return render(request, "exposure.html", key=key, **_shown(registration, record, "medium"))
 
 
@@ -123,7 +116,7 @@ def audit(request: Request, key: Owner, form: Form) -> Response:
     """Audit a record; the answer is sent as it comes about."""
     service = of(request)
     record, preset = field(form, "record"), field(form, "preset")
-    registration = newest(service, field(form, "dataset"))
+    registration = service.registration(field(form, "dataset"))
     if preset not in PRESETS:
         raise Problem(422, "invalid", "preset must be small, medium or large")
     running = Audit(service, registration, record, preset)
@@ -137,7 +130,8 @@ def audit(request: Request, key: Owner, form: Form) -> Response:
     if not _busy.acquire(blocking=False):
         raise Problem(429, "busy", "another audit is running; try again when it is over")
     try:
-        _note(service, key, registration, record)
+        looked = {"dataset": registration.name, "version": registration.version, "record": record}
+        note_event(service, "exposure_audit", key, looked)
         running.start()
     except BaseException:
         _busy.release()
@@ -157,7 +151,7 @@ async def _told(running: Audit, before: str, after: str) -> AsyncIterator[str]:
                 told = running.percent
                 yield f"<li>{told} % done</li>\n"
     finally:
-        running.abandon()
+        running.abandoned.set()
     yield "</ol>\n" + _result(running.outcome, running.note) + after
 
 
@@ -165,27 +159,7 @@ def _result(outcome: Exposure | Exception, note: str) -> str:
     if isinstance(outcome, Exception):
         detail = as_problem(outcome).detail
         return fragment("exposure_result.html", said=detail, found=None)
-    return fragment(
-        "exposure_result.html",
-        said="",
-        found=outcome,
-        note=note,
-        worst=chance(outcome.largest_delta) if outcome.exposed else "none",
-        groups=[
-            ("In the table", [_exposed(one) for one in outcome.exposed[:MOST_SHOWN]]),
-            ("Newcomers", [_exposed(one) for one in outcome.newcomers[:MOST_SHOWN]]),
-        ],
-        counts={"In the table": len(outcome.exposed), "Newcomers": len(outcome.newcomers)},
-    )
-
-
-def _exposed(one: Exposed) -> dict[str, Any]:
-    values = "; ".join(f"{name} {value}" for name, value in one.values.items())
-    return one.to_dict() | {
-        "who": values,
-        "chance": chance(one.delta),
-        "metric": f"{one.metric:,.10g}",
-    }
+    return fragment("exposure_result.html", found=outcome, note=note, most=MOST_SHOWN)
 
 
 def _shown(registration: Registration, record: str, preset: str) -> dict[str, Any]:
@@ -198,9 +172,3 @@ def _shown(registration: Registration, record: str, preset: str) -> dict[str, An
         "left_out": OCDP.left_out,
         "running": False,
     }
-
-
-def _note(service: Service, key: Key, registration: Registration, record: str) -> None:
-    body = {"dataset": registration.name, "version": registration.version, "record": record}
-    with service.ledger.database.writing() as connection:
-        write_event(connection, "exposure_audit", key.id, body, now=service.now())

@@ -8,23 +8,20 @@ read is what is paid for, and sending it twice pays once.
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
-from fractions import Fraction
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
-from pcor.errors import PcorError, plain
+from pcor.errors import PcorError
 from pcor.service.core import questions
-from pcor.service.core.jobs import Job, find_question, is_charged
+from pcor.service.core.jobs import find_question, is_charged
 from pcor.service.core.keys import Key
 from pcor.service.core.problems import Problem
-from pcor.service.core.questions import PlannedQuestion, Question
-from pcor.service.core.registry import PRESETS, Registration
+from pcor.service.core.questions import Question
+from pcor.service.core.registry import Registration
 from pcor.service.core.service import Service, of
 from pcor.service.page.access import Asker, Form, Visitor, as_problem, field, page_router, see
-from pcor.service.page.html import render
-from pcor.service.page.words import PlanView, account_in_words, plan_in_words, releases
+from pcor.service.page.html import render, sentence
 
 router = page_router()
 
@@ -60,37 +57,12 @@ def _with_budget(
     own = [one for one in books.allotments if one.analyst == key.payer]
     left = questions.left_for(service, key, registration)
     return shown | {
-        "account": account_in_words(own[0] if own else books.budget),
-        "about": releases(left["about_releases_left"]["medium"]),
+        "account": own[0] if own else books.budget,
+        "about": left["about_releases_left"]["medium"],
     }
 
 
 # -- the plan --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Offer:
-    """A plan that can be confirmed.
-
-    Attributes:
-        question: what would be asked.
-        words: the plan.
-        left: what can be spent before it.
-        left_after: what can be spent after it.
-        about: how many releases like this one the rest pays for.
-        short: by how much the rest falls short, if it does.
-        call: the key under which a confirmation is charged once.
-        before: the same question, if it was paid for already.
-    """
-
-    question: Question
-    words: PlanView
-    left: str
-    left_after: str
-    about: str
-    short: str | None
-    call: str
-    before: Job | None
 
 
 @router.get("/ask")
@@ -106,21 +78,23 @@ def show_question(
     service = of(request)
     with service.ledger.database.reading() as connection:
         registration = questions.open_dataset(connection, key, dataset)
+    left = service.ledger.left(registration.name, key.payer)
     offer, said = None, ""
     if record:
         try:
             offer = _offer(service, key, Question(dataset, record, preset=preset, draw=draw))
         except (Problem, PcorError) as refused:
-            said = _sentence(as_problem(refused).detail)
+            said = sentence(as_problem(refused).detail)
     return render(
         request,
         "ask.html",
         key=key,
         registration=registration,
         listed=_listed(registration),
-        presets=_presets(service, key, registration),
+        left=left,
         record=record,
         preset=preset,
+        draw=draw,
         offer=offer,
         said=said,
         delay=f"{service.settings.delay:g}",
@@ -145,46 +119,19 @@ def confirm_question(request: Request, key: Asker, form: Form) -> Response:
     return see(f"/releases/{job.id}")
 
 
-def _offer(service: Service, key: Key, question: Question) -> Offer:
+def _offer(service: Service, key: Key, question: Question) -> dict[str, Any]:
+    """Return a plan that can be confirmed, under a key by which it is charged once."""
     planned = questions.plan_question(service, key, question)
-    epsilon = planned.request.epsilon
-    left = service.ledger.left(planned.registration.name, key.payer)
-    before = _asked_before(service, planned)
-    after = left if before is not None else left - epsilon
-    return Offer(
-        question,
-        plan_in_words(planned.plan, question.record),
-        plain(left),
-        plain(max(after, Fraction(0))),
-        releases(int(left // epsilon)),
-        plain(-after) if after < 0 else None,
-        secrets.token_urlsafe(18),
-        before,
-    )
-
-
-def _asked_before(service: Service, planned: PlannedQuestion) -> Job | None:
     with service.ledger.database.reading() as connection:
         job = find_question(connection, planned.request)
-        return job if job is not None and is_charged(connection, job) else None
+        before = job if job is not None and is_charged(connection, job) else None
+    return {"plan": planned.plan, "call": secrets.token_urlsafe(18), "before": before}
 
 
 def _listed(registration: Registration) -> tuple[int | str, ...] | None:
     """Return the records to choose from, where there is a list short enough to read."""
     records = registration.records
     return None if records is None or len(records) > MOST_LISTED else records
-
-
-def _presets(service: Service, key: Key, registration: Registration) -> list[dict[str, str]]:
-    left = service.ledger.left(registration.name, key.payer)
-    return [
-        {
-            "name": name,
-            "epsilon": plain(registration.presets[name]),
-            "about": releases(int(left // registration.presets[name])),
-        }
-        for name in PRESETS
-    ]
 
 
 def _draw(text: str) -> int:
@@ -197,7 +144,3 @@ def _call(text: str) -> str:
     if len(text) > 64 or not (text.isascii() and text.isprintable()):
         raise Problem(422, "invalid", "this form is not one of ours; open the page again")
     return f"page-{text}"
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."

@@ -19,15 +19,13 @@ from pcor.public.guarantee import TITLES
 from pcor.releasing.certificate import Release
 from pcor.service.api.models import Identifier
 from pcor.service.core import owner, questions
-from pcor.service.core.answers import split
 from pcor.service.core.jobs import Job
 from pcor.service.core.keys import Key
 from pcor.service.core.problems import unknown
-from pcor.service.core.registry import Registration, find_registration
 from pcor.service.core.service import Service, of
 from pcor.service.page.access import Asker, Form, Owner, page_router, see
 from pcor.service.page.html import render
-from pcor.service.page.words import grid, plan_in_words
+from pcor.service.page.words import grid
 
 router = page_router()
 
@@ -48,8 +46,8 @@ def show_release(request: Request, key: Asker, name: Identifier) -> Response:
     """Return a question and, from the moment it may be seen, its answer."""
     service = of(request)
     job, answer = questions.see(service, key, name)
-    certificate, error = (None, None) if answer is None else split(answer)
-    registration = _registration(service, job)
+    certificate, error = (None, None) if answer is None else questions.split(answer)
+    registration = service.registration(job.request.dataset, job.version)
     wait = 0.0 if answer is not None else questions.seconds_to_look(service, job)
     page = render(
         request,
@@ -64,7 +62,7 @@ def show_release(request: Request, key: Asker, name: Identifier) -> Response:
         reload=math.ceil(wait) + 1,
         certificate=certificate,
         error=error,
-        words=plan_in_words(registration.plan(job.request.epsilon), job.record),
+        plan=registration.plan(job.request.epsilon),
         grid=() if certificate is None else grid(registration.schema, certificate["bits"]),
     )
     if answer is None:
@@ -92,7 +90,7 @@ def get_certificate_page(request: Request, key: Asker, name: Identifier) -> Resp
     """Return the certificate as one HTML file that needs nothing else."""
     service = of(request)
     job, certificate = _certificate(service, key, name)
-    plan = _registration(service, job).plan(job.request.epsilon)
+    plan = service.registration(job.request.dataset, job.version).plan(job.request.epsilon)
     claim = service.ledger.answered(job.request)
     receipt = None if claim is None else service.ledger.receipt(claim)
     text = replace(Release.from_dict(certificate, plan), receipt=receipt).to_html()
@@ -101,7 +99,7 @@ def get_certificate_page(request: Request, key: Asker, name: Identifier) -> Resp
 
 def _certificate(service: Service, key: Key, name: str) -> tuple[Job, Mapping[str, Any]]:
     job, answer = questions.see(service, key, name)
-    certificate = None if answer is None else split(answer)[0]
+    certificate = None if answer is None else questions.split(answer)[0]
     if certificate is None:
         raise unknown("certificate")
     return job, certificate
@@ -113,11 +111,3 @@ def _file(text: str, kind: str, name: str) -> Response:
         "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'",
     }
     return Response(text.encode(), media_type=kind, headers=headers)
-
-
-def _registration(service: Service, job: Job) -> Registration:
-    with service.ledger.database.reading() as connection:
-        found = find_registration(connection, job.request.dataset, job.version)
-    if found is None:
-        raise unknown("dataset")
-    return found

@@ -14,7 +14,7 @@ from fastapi import Depends, Query, Request, Response
 
 from pcor.service.core.problems import Problem
 from pcor.service.page.access import Form, page_router, read_form, see
-from pcor.service.page.html import render
+from pcor.service.page.html import render, sentence
 from pcor.service.page.sessions import check_origin, sign_in, sign_out, signed_in, why_signed_out
 
 router = page_router()
@@ -53,7 +53,7 @@ def open_session(request: Request, form: Fields) -> Response:
     except Problem as problem:
         if problem.status != HTTPStatus.UNAUTHORIZED:
             raise
-        said = f"{problem.detail[0].upper()}{problem.detail[1:]}."
+        said = sentence(problem.detail)
         return render(request, "sign_in.html", status=problem.status, back=back, said=said)
     return response
 

@@ -92,34 +92,33 @@ def signed_in(request: Request) -> Key | None:
     return key
 
 
+def _session(connection: Connection, cookie: str) -> tuple[int, Key | None]:
+    """Return when a session expires, 0 where there is none, and the key it was opened with."""
+    chosen = select(tables.sessions).where(tables.sessions.c.hash == digest(cookie))
+    row = connection.execute(chosen).one_or_none()
+    return (0, None) if row is None else (row.expires, read_key(connection, row.key))
+
+
 def _opened_with(service: Service, cookie: str) -> Key | None:
     now = service.now()
     with service.ledger.database.reading() as connection:
-        chosen = select(tables.sessions).where(tables.sessions.c.hash == digest(cookie))
-        row = connection.execute(chosen).one_or_none()
-        if row is None or row.expires <= now:
-            return None
-        key = read_key(connection, row.key)
-    return key if key is not None and key.is_good(now) else None
+        expires, key = _session(connection, cookie)
+    return key if key is not None and now < expires and key.is_good(now) else None
 
 
 def why_signed_out(request: Request) -> str:
     """Return why a session of ours is over, in a sentence; nothing to who never had one."""
-    service, cookie = of(request), request.cookies.get(COOKIE)
-    if not cookie:
-        return ""
+    service, cookie = of(request), request.cookies.get(COOKIE, "")
     now = service.now()
     with service.ledger.database.reading() as connection:
-        chosen = select(tables.sessions).where(tables.sessions.c.hash == digest(cookie))
-        row = connection.execute(chosen).one_or_none()
-        key = None if row is None else read_key(connection, row.key)
-    if row is None or key is None:
+        expires, key = _session(connection, cookie)
+    if key is None:
         return ""
     if key.revoked is not None:
         return "The key you were signed in with was taken back. An owner can make you another."
     if not key.is_good(now):
         return "The key you were signed in with has expired. An owner can make you another."
-    return f"Your session ended after {HOURS} hours. Sign in again." if row.expires <= now else ""
+    return f"Your session ended after {HOURS} hours. Sign in again." if expires <= now else ""
 
 
 def form_token(request: Request) -> str:

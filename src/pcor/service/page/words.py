@@ -7,23 +7,18 @@ and roundings of public numbers, and a rounded number never promises more than t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
 from pcor.errors import plain
-from pcor.ledger import Account
-from pcor.ledger.entries import amount_in_words
 from pcor.public.schema import Schema
 from pcor.releasing.plan import Plan
 from pcor.releasing.settings import Settings
 
 # Beyond this a factor says nothing to anybody but that it is large.
 _LARGEST_FACTOR = 1000
-# Values of one attribute that are shown at once; more are folded.
-SHOWN_VALUES = 60
 
 
 def moment(at: int | str) -> str:
@@ -70,59 +65,23 @@ def releases(number: int) -> str:
 # -- a plan ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class PlanView:
-    """A plan in plain words.
-
-    Attributes:
-        cost: epsilon, and delta where there is one.
-        protects: what is promised, in a sentence or two.
-        kind: which kind of promise that is.
-        is_relaxed: whether it is the weaker kind.
-        returns: what comes back.
-        definition: the guarantee's full name.
-        not_protected: who or what it does not speak of.
-        details: name -> setting, for those who want to know.
-        steps: what is done, and the cost of each.
-    """
-
-    cost: str
-    protects: str
-    kind: str
-    is_relaxed: bool
-    returns: str
-    definition: str
-    not_protected: tuple[str, ...]
-    details: tuple[tuple[str, str], ...]
-    steps: tuple[str, ...]
+def returns(plan: Plan, record: int | str) -> str:
+    """Write what comes back."""
+    return plan.guarantee.returned(record, plan.schema.metric.column, plan.promise.validity)
 
 
-def plan_in_words(plan: Plan, record: int | str) -> PlanView:
-    """Return a plan as people read it; from public knowledge alone."""
-    promise, metric = plan.promise, plan.schema.metric.column
+def details(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Yield the settings of a plan, each with its name, for those who want to know."""
     settings = plan.to_dict()
+    for name, _, option in Settings.options("service"):
+        if name in plan.settings.described() and name in settings:
+            yield option.label, _setting(settings[name])
     possible = settings["possible_contexts"]
-    return PlanView(
-        cost=plan.bill.total,
-        protects=_protects(plan, record),
-        kind=plan.guarantee.kind,
-        is_relaxed=plan.guarantee.relaxed,
-        returns=plan.guarantee.returned(record, metric, promise.validity),
-        definition=promise.definition,
-        not_protected=promise.not_protected,
-        details=(
-            *(
-                (option.label, _setting(settings[name]))
-                for name, _, option in Settings.options("service")
-                if name in plan.settings.described() and name in settings
-            ),
-            ("Possible groups", f"{possible:,}" if isinstance(possible, int) else str(possible)),
-        ),
-        steps=tuple(f"{step.what}: {step.priced}" for step in plan.bill.steps),
-    )
+    yield "Possible groups", f"{possible:,}" if isinstance(possible, int) else str(possible)
 
 
-def _protects(plan: Plan, record: int | str) -> str:
+def protects(plan: Plan, record: int | str) -> str:
+    """Write what is promised, in a sentence or two."""
     promise = plan.promise
     slack = "" if promise.delta == 0 else f", but for a slack of {plain(promise.delta)}"
     bound = (
@@ -148,96 +107,13 @@ def _setting(described: Mapping[str, Any] | str | int) -> str:
 # -- a context -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class GridRow:
-    """One attribute of a context.
-
-    Attributes:
-        name: of the attribute.
-        values: each value of its domain, and whether the context has it.
-    """
-
-    name: str
-    values: tuple[tuple[str, bool], ...]
-
-    @property
-    def is_any(self) -> bool:
-        """Whether the attribute may take any value."""
-        return all(chosen for _, chosen in self.values)
-
-    @property
-    def is_long(self) -> bool:
-        """Whether there are too many values to show at once."""
-        return len(self.values) > SHOWN_VALUES
-
-    @property
-    def summary(self) -> str:
-        """How many values of how many; both are in the released context."""
-        if self.is_any:
-            return f"any of {len(self.values)}"
-        return f"{sum(chosen for _, chosen in self.values)} of {len(self.values)}"
-
-
-def grid(schema: Schema, bits: str) -> tuple[GridRow, ...]:
-    """Return a released context as rows of attributes and values.
+def grid(schema: Schema, bits: str) -> Iterator[tuple[str, list[tuple[str, bool]]]]:
+    """Yield a released context: each attribute, its values, and whether the context has them.
 
     >>> schema = Schema(metric="pay", attributes={"job": ["CEO", "Cook"], "city": ["Rome"]})
-    >>> [(row.name, row.summary) for row in grid(schema, "101")]
-    [('job', '1 of 2'), ('city', 'any of 1')]
+    >>> list(grid(schema, "101"))
+    [('job', [('CEO', True), ('Cook', False)]), ('city', [('Rome', True)])]
     """
-    return tuple(
-        GridRow(
-            attribute.name,
-            tuple(
-                (str(value), bits[offset + code] == "1")
-                for code, value in enumerate(attribute.values)
-            ),
-        )
-        for attribute, offset in zip(schema.attributes, schema.offsets, strict=True)
-    )
-
-
-# -- the books -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class AccountView:
-    """An account with a bar.
-
-    Attributes:
-        name: whose.
-        left: what can still be spent.
-        total: of how much.
-        percent: what is left of it, in percent.
-        spent_ocdp: on releases with the relaxed guarantee.
-        spent_dp: on releases that protect everyone but the record.
-        cap: the most for one release, if there is such a limit.
-        closed: whether it was taken back.
-        spent: on all releases.
-    """
-
-    name: str
-    left: str
-    total: str
-    percent: float
-    spent_ocdp: str
-    spent_dp: str
-    cap: str | None
-    closed: bool
-    spent: str
-
-
-def account_in_words(account: Account) -> AccountView:
-    """Return an account as it is shown."""
-    share = float(account.left / account.epsilon) if account.epsilon else 0.0
-    return AccountView(
-        account.analyst or account.dataset,
-        amount_in_words(account.left),
-        amount_in_words(account.epsilon),
-        round(100 * share, 2),
-        amount_in_words(account.spent_ocdp),
-        amount_in_words(account.spent_dp),
-        None if account.cap is None else amount_in_words(account.cap),
-        account.closed,
-        amount_in_words(account.spent),
-    )
+    chosen = iter(bits)
+    for attribute in schema.attributes:
+        yield attribute.name, [(str(value), next(chosen) == "1") for value in attribute.values]

@@ -1,1 +1,1 @@
-"""How the tables of the service came to be, step by step, for alembic."""
+"""How older tables of the service become the newest: one module per step, for alembic."""
