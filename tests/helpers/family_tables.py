@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -83,6 +83,10 @@ class FamilyTable:
             if answer:
                 found[mask] = len(rows)
         return found
+
+    def of(self, record: int) -> FamilyTable:
+        """Return the same rows with another record queried."""
+        return replace(self, record=record)
 
     def without(self, row: int) -> FamilyTable:
         """Return the table with one row less, which is not the record's."""

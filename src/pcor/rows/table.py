@@ -186,6 +186,12 @@ class Table:
         other.cells = cells
         return other
 
+    def in_family(self, schema: Schema) -> Table:
+        """Return the same rows under a schema that differs in which contexts it allows. Private."""
+        other = copy(self)
+        other.schema = schema
+        return other
+
     def cells_for(self, value: float, detector: Rule) -> CellTable:
         """Return all of the table that can matter for one metric under one detector. Private."""
         return self.cells.visible(value, detector)
