@@ -37,6 +37,10 @@ COMMANDS = {
         "owner:reference",
         "OWNER ONLY: write every context with its population and all of its outliers.",
     ),
+    "calibrate": (
+        "calibrate:calibrate",
+        "OWNER ONLY: tell how many rows stand out somewhere: does an answer mean anything here?",
+    ),
     "audit": ("audit:audit", "OWNER ONLY: say who a release would expose, and by how much."),
     "tradeoff": (
         "tradeoff:tradeoff",
