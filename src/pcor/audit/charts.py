@@ -217,7 +217,7 @@ def calibration_chart(points: Sequence[CalibrationPoint]) -> Any:
     count = max((point.rows for point in points), default=0)
     subtitle = [
         OWNER_ONLY,
-        f"Of {count} random rows, the part that is an outlier in at least one context. Lines: 95 %.",
+        f"Of {count} random rows, the part that is an outlier in some context. Lines: 95 %.",
     ]
     shown = "; ".join(f"{row['what']}: {row['share']:.0%}" for row in rows)
     base = alt.Chart(alt.InlineData(values=rows)).encode(
