@@ -52,6 +52,7 @@ def release(
     delta: object = None,
     steepness: int | None = None,
     limit: int | None = None,
+    show_metric: bool = True,
     settings: Settings | None = None,
     budget: Payer | None = None,
     chooser: RandomSource | None = None,
@@ -86,6 +87,8 @@ def release(
         steepness: under dp, how many people of utility one person of margin is worth.
         limit: the largest space of contexts to draw from directly (2^24), and up to which auto does
             so (2^22); dp always does. Beyond 2^24 time and memory depend on the rows.
+        show_metric: whether the sentence and the certificate tell the record's own metric, and on
+            which side its detector looks. Both are public with the record.
         settings: all of the above from the detector on, in one value, in the place of their names.
         budget: what pays, a ``Budget`` or a ``Ledger``; refuses when it cannot. A ledger pays from
             the budget of the dataset that the schema names, and the same again is free.
@@ -114,6 +117,7 @@ def release(
         delta=delta,
         steepness=steepness,
         limit=limit,
+        show_metric=show_metric,
         settings=settings,
     )
     plan = chosen.plan(table.schema, epsilon)
@@ -201,6 +205,7 @@ def release_from(plan: Plan, looked_at: LookedAt, chooser: RandomSource) -> Rele
         plan,
         private=chooser.private,
         engine=table.engine,
+        metric_value=record.value if plan.settings.show_metric else None,
     )
 
 

@@ -50,6 +50,7 @@ def show_release(request: Request, key: Asker, name: Identifier) -> Response:
     job, answer = questions.see(service, key, name)
     certificate, error = (None, None) if answer is None else split(answer)
     registration = _registration(service, job)
+    plan = registration.plan(job.request.epsilon)
     wait = 0.0 if answer is not None else questions.seconds_to_look(service, job)
     page = render(
         request,
@@ -64,7 +65,8 @@ def show_release(request: Request, key: Asker, name: Identifier) -> Response:
         reload=math.ceil(wait) + 1,
         certificate=certificate,
         error=error,
-        words=plan_in_words(registration.plan(job.request.epsilon), job.record),
+        headline="" if certificate is None else Release.from_dict(certificate, plan).headline,
+        words=plan_in_words(plan, job.record),
         grid=() if certificate is None else grid(registration.schema, certificate["bits"]),
     )
     if answer is None:

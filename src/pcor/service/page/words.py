@@ -16,7 +16,9 @@ from typing import Any
 from pcor.errors import plain
 from pcor.ledger import Account
 from pcor.ledger.entries import amount_in_words
+from pcor.public.context import Context
 from pcor.public.schema import Schema
+from pcor.public.wording import marked
 from pcor.releasing.plan import Plan
 from pcor.releasing.settings import Settings
 
@@ -99,7 +101,7 @@ class PlanView:
 
 def plan_in_words(plan: Plan, record: int | str) -> PlanView:
     """Return a plan as people read it; from public knowledge alone."""
-    promise, metric = plan.promise, plan.schema.metric.column
+    promise, metric = plan.promise, plan.schema.metric.spoken
     settings = plan.to_dict()
     possible = settings["possible_contexts"]
     return PlanView(
@@ -185,16 +187,8 @@ def grid(schema: Schema, bits: str) -> tuple[GridRow, ...]:
     >>> [(row.name, row.summary) for row in grid(schema, "101")]
     [('job', '1 of 2'), ('city', 'any of 1')]
     """
-    return tuple(
-        GridRow(
-            attribute.name,
-            tuple(
-                (str(value), bits[offset + code] == "1")
-                for code, value in enumerate(attribute.values)
-            ),
-        )
-        for attribute, offset in zip(schema.attributes, schema.offsets, strict=True)
-    )
+    mask = Context.from_bits(schema, bits).mask
+    return tuple(GridRow(name, tuple(values)) for name, values in marked(schema, mask).items())
 
 
 # -- the books -------------------------------------------------------------------------------------
