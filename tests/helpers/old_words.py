@@ -79,8 +79,13 @@ def _condition(attribute: Attribute, chosen: Sequence[Value]) -> str:
 
 
 def _listed(column: str, values: Sequence[Value]) -> str:
-    written = [repr(value) for value in values]
-    return f"{column} = {written[0]}" if len(written) == 1 else f"{column} IN ({', '.join(written)})"
+    written = [
+        "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)
+        for value in values
+    ]
+    return (
+        f"{column} = {written[0]}" if len(written) == 1 else f"{column} IN ({', '.join(written)})"
+    )
 
 
 def _ranges(column: str, attribute: Attribute, chosen: Sequence[Value]) -> str:

@@ -47,12 +47,16 @@ def slow_count(attribute: Attribute, codes: set[int]) -> int:
     if codes == every:
         return 0
     ordered = attribute.ordered
-    items = [{*range(a, b)} for a, b in combinations(range(len(every) + 1), 2) if ordered or b == a + 1]
+    items = [
+        {*range(a, b)} for a, b in combinations(range(len(every) + 1), 2) if ordered or b == a + 1
+    ]
 
     def fewest(wanted: set[int]) -> int:
         inside = [item for item in items if item <= wanted]
         ways = range(1, len(wanted) + 1)
-        return next(n for n in ways if any(set().union(*c) == wanted for c in combinations(inside, n)))
+        return next(
+            n for n in ways if any(set().union(*c) == wanted for c in combinations(inside, n))
+        )
 
     return min(fewest(codes), fewest(every - codes))
 

@@ -168,9 +168,7 @@ def test_an_attribute_may_be_called_all_rows() -> None:
 
 
 def test_an_exception_does_not_read_like_another_attribute() -> None:
-    schema = Schema(
-        metric="pay", attributes={"job": ["a", "b", "c"], "job except b": ["a", "b"]}
-    )
+    schema = Schema(metric="pay", attributes={"job": ["a", "b", "c"], "job except b": ["a", "b"]})
     context = Context(schema, {"job": ["a", "c"]})
     assert str(context) == 'any "job" except b'
     assert Context.parse(schema, str(context)) == context
@@ -180,14 +178,26 @@ def test_an_exception_does_not_read_like_another_attribute() -> None:
 # -- whatever is printed is read back -------------------------------------------------------------
 
 WORDS = ["to", "except", "any", "or", "and", "is", "under", "more", "all", "rows", "among", "where"]
-SAID = ["a", "b", "a to b", "1 to 2", "a or more", "under 5", "a.", "b.", ".", "any a except b", "5"]
+SAID = [
+    "a",
+    "b",
+    "a to b",
+    "1 to 2",
+    "a or more",
+    "under 5",
+    "a.",
+    "b.",
+    ".",
+    "any a except b",
+    "5",
+]
 
 nasty = (
     st.sampled_from([*WORDS, *SAID])
     | st.lists(st.sampled_from([*WORDS, "a", "1", ".", ";", '"']), min_size=1, max_size=4).map(
         " ".join
     )
-    | st.text("aor. \"\\;{\u00a0\u2028é", min_size=1, max_size=4)
+    | st.text('aor. "\\;{\u00a0\u2028é', min_size=1, max_size=4)
 )
 words = nasty.map(str.strip).filter(bool)
 
@@ -328,6 +338,8 @@ def test_the_words_of_the_metric_and_the_rows_are_checked(word: Any) -> None:
 
 
 def test_a_label_may_be_the_name_of_its_own_column_or_of_the_metric() -> None:
-    schema = Schema("pay", {"x": {"values": [1, 2], "label": "x"}, "y": {"values": [1], "label": "pay"}})
+    schema = Schema(
+        "pay", {"x": {"values": [1, 2], "label": "x"}, "y": {"values": [1], "label": "pay"}}
+    )
     assert [attribute.spoken for attribute in schema.attributes] == ["x", "pay"]
     assert replace(schema.metric, label="wage").spoken == "wage"

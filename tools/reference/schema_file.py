@@ -128,6 +128,7 @@ def _type(owner: type, key: str) -> str:
         "Value": "text, number or true/false",
         "tuple[Value, ...]": "array of texts, of numbers or of true/false",
         "tuple[float, ...]": "array of numbers",
+        "tuple[str, ...]": "array of texts",
     }
     return words[hint]
 

@@ -127,7 +127,7 @@ def outliers(
 
     Each with its metric, the largest first.
 
-    Example: pcor outliers claims.csv --schema claims.toml --context "region is north; any product"
+    Example: pcor outliers claims.csv --schema claims.toml --context "region is north"
     """
     _check_out(out)
     declared = Schema.from_file(schema, draft=True)

@@ -44,7 +44,7 @@ def _condition(attribute: Attribute, codes: list[int]) -> str:
         return f"({column} IS NULL OR {_listed(column, attribute, lacks, but=True)})"
     if attribute.outside != "error" or attribute.edges is not None:
         return _among(column, attribute, codes)
-    return min(_exact_ways(column, attribute, codes, lacks), key=len)
+    return min(_exact_ways(column, attribute, codes, lacks), key=lambda way: way[0])[1]
 
 
 def _among(column: str, attribute: Attribute, codes: list[int]) -> str:
@@ -58,12 +58,17 @@ def _among(column: str, attribute: Attribute, codes: list[int]) -> str:
 
 def _exact_ways(
     column: str, attribute: Attribute, codes: list[int], lacks: list[int]
-) -> Iterator[str]:
-    """Yield conditions that tell declared values from one another, which are all that occur."""
-    yield _listed(column, attribute, codes)
-    yield _listed(column, attribute, lacks, but=True)
-    if attribute.kind in ("integer", "number"):
+) -> Iterator[tuple[int, str]]:
+    """Yield conditions that tell declared values from one another, which are all that occur.
+
+    Each with how many values it writes; of those with as few, the first reads best.
+    """
+    numbers = attribute.kind in ("integer", "number")
+    yield len(codes), _listed(column, attribute, codes)
+    if numbers:
         yield from _number_ranges(column, attribute, codes)
+    yield len(lacks), _listed(column, attribute, lacks, but=True)
+    if numbers:
         yield from _number_ranges(column, attribute, lacks, but=True)
 
 
@@ -76,19 +81,19 @@ def _listed(column: str, attribute: Attribute, codes: list[int], *, but: bool = 
 
 def _number_ranges(
     column: str, attribute: Attribute, codes: list[int], *, but: bool = False
-) -> Iterator[str]:
+) -> Iterator[tuple[int, str]]:
     """Yield a range, if these numbers are all that are declared between their ends."""
     numbers = [attribute.values[code] for code in codes]
     low, high = min(numbers), max(numbers)
     if sum(low <= value <= high for value in attribute.values) > len(codes):  # type: ignore[operator]
         return
     if low == min(attribute.values):
-        yield f"{column} {'>' if but else '<='} {_literal(high)}"
+        yield 1, f"{column} {'>' if but else '<='} {_literal(high)}"
     elif high == max(attribute.values):
-        yield f"{column} {'<' if but else '>='} {_literal(low)}"
+        yield 1, f"{column} {'<' if but else '>='} {_literal(low)}"
     else:
         between = "NOT BETWEEN" if but else "BETWEEN"
-        yield f"{column} {between} {_literal(low)} AND {_literal(high)}"
+        yield 2, f"{column} {between} {_literal(low)} AND {_literal(high)}"
 
 
 def _bins(column: str, edges: Sequence[float], run: Item, *, fits: bool) -> str:

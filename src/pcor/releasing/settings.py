@@ -151,7 +151,8 @@ class Settings:
     start: Context | None = field(
         default=None,
         metadata=_option(
-            "A valid context to start from: a sentence ('job is CEO; any city'), JSON or bits.",
+            "A valid context to start from: a sentence ('job is CEO; any city except Rome'), JSON "
+            "or bits.",
             kind="context",
             interfaces=("release",),
         ),
