@@ -100,17 +100,21 @@ def test_sentences_are_found_in_the_pages_that_have_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("context", "true"),
+    ("value", "context", "true"),
     [
-        ("rows where any job_title except CEO;\nany district except Historic", True),
-        ("rows where job_title is Lawyer; city is Ottawa; district is Diplomatic", False),
-        ("all rows", False),
+        ("390,001", "rows where any job_title except CEO;\nany district except Historic", False),
+        ("390,000", "rows where any job_title except CEO;\nany district except Historic", True),
+        (
+            "390,000",
+            "rows where job_title is Lawyer; city is Ottawa; district is Diplomatic",
+            False,
+        ),
+        ("390,000", "all rows", False),
     ],
 )
-def test_a_context_that_cannot_occur_is_found(context: str, true: bool) -> None:
-    [one] = shown(
-        f"It is said:\nRecord 8 (VALUE) is an outlier by salary (grubbs) among {context}.\nOr so."
-    )
+def test_a_context_that_cannot_occur_is_found(value: str, context: str, true: bool) -> None:
+    said = f"Record 8 ({value}) is an outlier by salary (grubbs) among {context}."
+    [one] = shown(f"It is said:\n{said}\nOr so.")
     assert is_true(one, "README.md") is true
 
 

@@ -126,7 +126,7 @@ def test_the_demo_writes_the_raw_claims_and_nothing_else(tmp_path: Path) -> None
 def test_the_demo_tells_the_story_of_the_claim() -> None:
     ran = CliRunner().invoke(app, ["demo", "--story", "claims"])
     assert ran.exit_code == 0
-    assert f"Record {pcor.demo.CLAIM} is an outlier by amount" in ran.stdout
+    assert f"Record {pcor.demo.CLAIM} (7,480.5) is an outlier by amount" in ran.stdout
     assert "pcor ledger" in ran.stdout
 
 
