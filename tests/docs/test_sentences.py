@@ -64,8 +64,8 @@ def shown(text: str) -> Iterator[Shown]:
     """Yield the sentences of a page that name a context."""
     for found in SENTENCE.finditer(text):
         context = found["context"] or "all rows"
-        words = (found[word] for word in ("record", "value", "metric", "detector"))
-        yield Shown(*words, context=" ".join(context.split()))
+        words = {name: found[name] for name in ("record", "value", "metric", "detector")}
+        yield Shown(**words, context=" ".join(context.split()))
 
 
 def is_true(one: Shown, page: str) -> bool:

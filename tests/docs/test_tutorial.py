@@ -220,10 +220,11 @@ def released() -> pcor.Release:
 def test_a_context_shows_chosen_values_in_bold_and_strikes_the_others_through() -> None:
     texts = shown(pcor.demo.claims_context()).texts
     chips = [[text for text in texts[tag] if text.strip()] for tag in ("b", "s")]
-    assert chips[0] == ["urban", "[17, 25)", "small", "family", "van", "sports", "2019"]
+    assert chips[0] == ["urban", "17 to under 25", "small", "family", "van", "sports", "2019"]
     assert chips[1] == [
         *("suburban", "rural", "coastal", "elsewhere"),
-        *("[25, 35)", "[35, 50)", "[50, 65)", "[65, 120]", "2018", "2020", "2021"),
+        *("25 to under 35", "35 to under 50", "50 to under 65", "65 to 120"),
+        *("2018", "2020", "2021"),
     ]
 
 

@@ -80,7 +80,7 @@ def keys(table: str) -> list[str]:
     """Return the keys that a table of the file may have, as the code itself lists them.
 
     >>> keys("metric")
-    ['column', 'missing']
+    ['column', 'missing', 'label', 'unit']
     """
     declared = {**_MINIMAL, "dataset": {}}
     if table == "a":
