@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tomllib
 from dataclasses import replace
 from typing import Any
 
@@ -280,8 +281,6 @@ def test_the_form_for_requests_is_the_old_sentence_without_labels(context: Conte
 @few
 @given(schema=st.one_of(worded(), schemas()))
 def test_words_survive_a_schema_file(schema: Schema) -> None:
-    import tomllib
-
     assert Schema.from_dict(tomllib.loads(schema.to_toml())) == schema
 
 
