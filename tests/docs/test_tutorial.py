@@ -126,7 +126,7 @@ def test_the_demo_writes_the_raw_claims_and_nothing_else(tmp_path: Path) -> None
 def test_the_demo_tells_the_story_of_the_claim() -> None:
     ran = CliRunner().invoke(app, ["demo", "--story", "claims"])
     assert ran.exit_code == 0
-    assert f"Record {pcor.demo.CLAIM} is an outlier by amount" in ran.stdout
+    assert f"Record {pcor.demo.CLAIM} (7,480.5) is an outlier by amount" in ran.stdout
     assert "pcor ledger" in ran.stdout
 
 
@@ -220,10 +220,11 @@ def released() -> pcor.Release:
 def test_a_context_shows_chosen_values_in_bold_and_strikes_the_others_through() -> None:
     texts = shown(pcor.demo.claims_context()).texts
     chips = [[text for text in texts[tag] if text.strip()] for tag in ("b", "s")]
-    assert chips[0] == ["urban", "[17, 25)", "small", "family", "van", "sports", "2019"]
+    assert chips[0] == ["urban", "17 to under 25", "small", "family", "van", "sports", "2019"]
     assert chips[1] == [
         *("suburban", "rural", "coastal", "elsewhere"),
-        *("[25, 35)", "[35, 50)", "[50, 65)", "[65, 120]", "2018", "2020", "2021"),
+        *("25 to under 35", "35 to under 50", "50 to under 65", "65 to 120"),
+        *("2018", "2020", "2021"),
     ]
 
 

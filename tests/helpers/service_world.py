@@ -231,6 +231,7 @@ DEFAULTS: dict[str, Any] = {
     "delta": None,
     "steepness": None,
     "limit": None,
+    "show_metric": False,
     "description": "",
 }
 

@@ -98,7 +98,19 @@ def schemas(draw: st.DrawFn, kinds: Sequence[str] = KINDS, most: int = 4) -> Sch
     """Draw a schema of a few attributes. Column names differ in more than case, as SQL wants it."""
     columns = draw(st.lists(names, min_size=1, max_size=most, unique_by=str.casefold))
     attributes = {name: draw(declarations(draw(st.sampled_from(kinds)))) for name in columns}
-    return Schema(metric=METRIC, attributes=attributes)
+    plain = Schema(metric=METRIC, attributes=attributes)
+    groups: dict[str, dict[str, list[Any]]] = {}
+    ranges: dict[str, str] = {}
+    for attribute in plain.attributes:
+        family = draw(st.sampled_from(["any", "any", "range", "groups"]))
+        if family == "range":
+            ranges[attribute.name] = family
+        elif family == "groups" and (name := draw(names)) not in map(str, attribute.values):
+            members = attribute.values[: draw(st.integers(0, len(attribute.values) - 1))]
+            spoken_like_bins = attribute.edges is not None and " " in name
+            if members and not spoken_like_bins:
+                groups[attribute.name] = {name: list(members)}
+    return Schema(metric=METRIC, attributes=attributes, contexts=ranges, groups=groups)
 
 
 @cache

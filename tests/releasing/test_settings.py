@@ -28,7 +28,7 @@ from pcor.releasing.settings import Option, Settings
 from pcor.search import SEARCHES
 from pcor.service.api.models import DatasetBody, settings_fields
 from pcor.service.page.html import fragment
-from pcor.service.page.registration import EMPTY, setting_fields
+from pcor.service.page.registration import EMPTY, body_of, setting_fields
 from tests.helpers.service_world import ORDINARY, OUTLIER, SCHEMA, columns, world
 
 SOURCE = Path(pcor.__file__).parent
@@ -88,7 +88,8 @@ def test_settings_are_read_back_from_a_registration() -> None:
     given = Settings(detector=GRUBBS, guarantee="ocdp", delta=1e-6, limit=9)
     assert Settings.from_json(json.loads(json.dumps(given.to_json()))) == given
     # A registration may be older than an option.
-    assert Settings.from_json({"detector": GRUBBS}) == Settings(detector=GRUBBS)
+    older = Settings.from_json({"detector": GRUBBS})
+    assert older == Settings(detector=GRUBBS, show_metric=False)
 
 
 def test_an_option_of_a_newer_version_is_refused_by_its_name() -> None:
@@ -292,7 +293,7 @@ def test_a_declared_option_has_a_flag_a_field_and_a_place_in_the_body(brevity: O
     assert (flag.default, flag.help) == ("--brevity", brevity.help)
     body = dict(settings_fields())
     assert body["brevity"][1] == 0
-    assert [option.label for _, _, option in setting_fields(first=False)][-1] == brevity.label
+    assert [option.label for _, _, option, _ in setting_fields(first=False)][-1] == brevity.label
 
 
 @pytest.mark.usefixtures("brevity")
@@ -316,12 +317,21 @@ def test_every_door_offers_what_is_declared_for_it() -> None:
     for name, interface in (("release", "release"), ("plan", "release"), ("audit", "audit")):
         later: Any = group.get_command(context, name)  # type: ignore[attr-defined]
         flags = {flag for one in later.load().params for flag in one.opts}
-        declared = {f"--{name}" for name, _, _ in Settings.options(interface)}  # type: ignore[arg-type]
-        assert declared <= flags
+        offered = [name for name, _, _ in Settings.options(interface)]  # type: ignore[arg-type]
+        assert {f"--{name.replace('_', '-')}" for name in offered} <= flags
     served = {name for name, _, _ in Settings.options("service")}
     assert served == set(FIELDS) - {"start"}
     assert served <= set(DatasetBody.model_fields)
     assert served <= set(EMPTY)
+
+
+def test_a_switch_is_one_of_two_words_in_the_form() -> None:
+    offered = {name: choices for name, _, _, choices in setting_fields(first=False)}
+    assert offered["show_metric"] == ("no", "yes")
+    assert EMPTY["show_metric"] == "no"
+    for word, given in (("yes", True), ("no", False), ("", False)):
+        form = EMPTY | {"name": "n", "source": "s", "records": "any", "show_metric": word}
+        assert body_of(form | {"schema": SCHEMA.to_toml()})[1]["show_metric"] is given
 
 
 def test_a_new_search_shows_in_the_form(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,7 +133,7 @@ def outliers(
 
     Each with its metric, the largest first.
 
-    Example: pcor outliers claims.csv --schema claims.toml --context "region is north; any product"
+    Example: pcor outliers claims.csv --schema claims.toml --context "region is north"
     """
     _check_out(out)
     declared = Schema.from_file(schema, draft=True)
@@ -148,7 +148,7 @@ def outliers(
     # Ids such as 17 and "17b" side by side: a file's column holds one kind, so all become text.
     whole = all(isinstance(key, int) for key, _ in found)
     columns = pa.schema({"record": pa.int64() if whole else pa.string(), "value": pa.float64()})
-    among = wording.rows(declared.attributes, where.values)
+    among = wording.among(declared, where.mask)
     title = f"outliers among {among}, by falling {declared.metric.column}: {len(rows):,}"
     if out is not None:
         _write(out, rows, columns)

@@ -128,7 +128,7 @@ def claims_table() -> Table:
 def claims_context() -> Context:
     """Return the context of the story: urban drivers under 25 in 2019."""
     schema = claims_schema()
-    return Context.parse(schema, "region is urban; age is [17, 25); any vehicle; year is 2019")
+    return Context.parse(schema, "region is urban; age is 17 to under 25; year is 2019")
 
 
 def _pick(kinds: Kinds, uniform: NDArray[np.float64]) -> tuple[Any, NDArray[np.float64]]:

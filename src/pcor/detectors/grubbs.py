@@ -59,6 +59,11 @@ class Grubbs(Detector):
         if self.tail not in TAILS:
             raise UnknownName("tail", self.tail, TAILS)
 
+    @property
+    def side(self) -> str | None:
+        """That of the one tail, where one is chosen."""
+        return {"upper": "high", "lower": "low"}.get(self.tail)
+
     def verdicts(self, values: Values, counts: Counts) -> Verdicts:
         """Remove extremes while the test finds one; return which values were removed."""
         flagged = np.zeros(len(values), dtype=bool)

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.errors import ContextError
-from pcor.public import wording
+from pcor.public import sql, wording
+from pcor.public.phrase import phrases
 from pcor.public.schema import Schema, Value
 from pcor.support import markup
 
@@ -37,7 +38,7 @@ class Context:
     >>> schema = Schema(metric="salary", attributes={"job": ["CEO", "Lawyer"], "city": ["Ottawa"]})
     >>> context = Context(schema, {"job": ["CEO"], "city": ["Ottawa"]})
     >>> str(context), context.bits, context.mask
-    ('job is CEO; any city', '101', 5)
+    ('job is CEO', '101', 5)
     """
 
     __slots__ = ("mask", "schema")
@@ -114,8 +115,8 @@ class Context:
         >>> schema = Schema(metric="pay", attributes={"job": ["CEO", "Lawyer"], "city": ["Rome"]})
         >>> Context.parse(schema, "job is CEO or Lawyer; any city").bits
         '111'
-        >>> str(Context.parse(schema, "job is CEO"))
-        'job is CEO; any city'
+        >>> Context.parse(schema, "any job except CEO").bits
+        '011'
 
         Raises:
             ContextError: the text cannot be read, or says what the schema does not have.
@@ -125,14 +126,7 @@ class Context:
             return cls.from_bits(schema, text)
         if text.startswith("{"):
             return cls(schema, wording.read_json(text))
-        sentence = text.removeprefix("among rows where ")
-        try:
-            return cls(schema, wording.read_sentence(schema, sentence))
-        except ContextError:
-            if not sentence.endswith("."):
-                raise
-        # A value may end in a full stop, a sentence does.
-        return cls(schema, wording.read_sentence(schema, sentence.removesuffix(".")))
+        return cls(schema, wording.read_sentence(schema, text))
 
     @classmethod
     def read(
@@ -169,11 +163,29 @@ class Context:
     def where(self) -> str:
         """Return the context as the condition of an SQL WHERE clause.
 
-        Names and texts are quoted and escaped, a bin becomes a range, and an attribute with all
-        its values says so. The condition selects exactly the population, given that the rows fit
-        the schema.
+        Names and texts are quoted and escaped, and bins that touch become one range. The condition
+        is as short as it can be and selects exactly the population, given that the rows fit the
+        schema: an attribute with all its values is left out, unless rows outside its domain are to
+        be dropped.
         """
-        return wording.where(self.schema.attributes, self.values)
+        return sql.where(self.schema, self.mask)
+
+    @property
+    def in_full(self) -> str:
+        """The context as a text that stays the same in every version; requests are known by it.
+
+        Every attribute is spoken of, and each of its values is listed.
+
+        >>> schema = Schema(metric="pay", attributes={"job": ["CEO", "Lawyer"], "city": ["Rome"]})
+        >>> Context(schema, {"job": ["CEO"]}).in_full
+        'job is CEO; any city'
+        """
+        return wording.in_full(self.schema, self.mask)
+
+    @property
+    def named(self) -> int:
+        """How many values, ranges and exceptions the sentence names."""
+        return sum(len(phrase.items) for phrase in phrases(self.schema, self.mask))
 
     def flip(self, position: int) -> Context:
         """Return the context that differs in one bit; refuse if an attribute would be empty.
@@ -224,13 +236,13 @@ class Context:
         return hash((self.schema.sha256, self.mask))
 
     def __str__(self) -> str:
-        return wording.sentence(self.schema.attributes, self.values)
+        return wording.sentence(self.schema, self.mask)
 
     def __repr__(self) -> str:
         return f"<Context {self}>"
 
     def _repr_html_(self) -> str:
-        return markup.fragment(markup.chips(self.schema.domains, self.values))
+        return markup.fragment(markup.chips(wording.marked(self.schema, self.mask)))
 
 
 def mask_of(schema: Schema, codes: Iterable[int]) -> int:

@@ -25,6 +25,9 @@ Value = str | int | float | bool
 OUTSIDE = ("error", "drop", "other")
 MISSING = ("error", "drop")
 
+# Kinds of values that are not numbers.
+_WITHOUT_UNIT = ("text", "boolean", "mixed")
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -34,18 +37,29 @@ class Metric:
         column: its name.
         missing: what a missing metric does: ``"error"`` refuses the table, ``"drop"`` leaves the
             row out.
+        label: what people call it; by default its column.
+        unit: what a number of it is followed by: "hours a week".
     """
 
     column: str
     missing: str = "error"
+    label: str | None = None
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         check_name("the metric column", self.column)
+        check_word(f"metric {self.column!r}: its label", self.label)
+        check_word(f"metric {self.column!r}: its unit", self.unit)
         if self.missing not in MISSING:
             raise SchemaError(
                 f"metric {self.column!r}: missing must be one of {', '.join(MISSING)}, "
                 f"not {self.missing!r}"
             )
+
+    @property
+    def spoken(self) -> str:
+        """What a sentence calls it."""
+        return self.column if self.label is None else self.label
 
 
 @dataclass(frozen=True)
@@ -62,6 +76,9 @@ class Attribute:
         shares: how the rows are spread over the values, in their order and in any unit. Public
             like the rest: shares that were counted in these rows do not belong here, unless
             anybody may know them. They steer ``WidestFirst`` and change no promise.
+        label: what people call the attribute; by default its column.
+        unit: what its numbers are followed by: "years".
+        labels: a name for each bin, in their order; without them a bin is written by its edges.
         contexts: which sets of values a context may have: ``"any"``, a ``"range"``, or ``"one"``.
         groups: named sets of values, which may nest, in the place of ``contexts``: a context has
             the record's own value, a group with it, or all.
@@ -73,18 +90,24 @@ class Attribute:
     outside: str = "error"
     other: Value | None = None
     shares: tuple[float, ...] | None = None
+    label: str | None = None
+    unit: str | None = None
+    labels: tuple[str, ...] | None = None
     contexts: str = "any"
     groups: Groups = ()
 
     def __post_init__(self) -> None:
         check_name("an attribute", self.name)
-        for given in (self.values, self.edges, self.shares):
+        for given in (self.values, self.edges, self.shares, self.labels):
             check_order(self.name, given)
         if self.edges is not None:
             if self.values:
                 raise SchemaError(f"attribute {self.name!r}: give values or edges, not both")
             object.__setattr__(self, "edges", _checked_edges(self.name, self.edges))
             object.__setattr__(self, "values", tuple(_bin_labels(self.edges)))
+        self._check_words()
+        if self.labels is not None:
+            object.__setattr__(self, "values", self.labels)
         object.__setattr__(self, "values", _checked_values(self.name, self.values))
         if self.other is not None and self.outside == "error":
             object.__setattr__(self, "outside", "other")
@@ -115,6 +138,30 @@ class Attribute:
         """What to give a copy for values: bins have their labels from the edges."""
         return {} if self.edges is None else {"values": ()}
 
+    def _check_words(self) -> None:
+        check_word(f"attribute {self.name!r}: its label", self.label)
+        check_word(f"attribute {self.name!r}: its unit", self.unit)
+        if self.unit is not None and self.edges is None and _kind(self.values) in _WITHOUT_UNIT:
+            raise SchemaError(
+                f"attribute {self.name!r}: a unit follows numbers, and its values are none; leave "
+                "the unit out"
+            )
+        if self.labels is None:
+            return
+        if self.edges is None:
+            raise SchemaError(
+                f"attribute {self.name!r}: labels name bins, and it has none; declare edges, or "
+                "write the names as its values"
+            )
+        for label in self.labels:
+            check_word(f"attribute {self.name!r}: each of its labels", label, wanted=True)
+        bins = len(self.values)
+        if len(self.labels) != bins or len(set(self.labels)) != bins:
+            raise SchemaError(
+                f"attribute {self.name!r}: labels must be {bins} different names, one for each "
+                f"bin in their order; {len(set(self.labels))} are given"
+            )
+
     def _check_outside(self) -> None:
         if self.outside not in OUTSIDE:
             raise SchemaError(
@@ -142,13 +189,24 @@ class Attribute:
         """How values are compared: ``text``, ``boolean``, ``integer``, ``number`` or ``bins``."""
         return "bins" if self.edges is not None else _kind(self.values)
 
+    @property
+    def spoken(self) -> str:
+        """What a sentence calls it."""
+        return self.name if self.label is None else self.label
+
     @cached_property
     def ordered(self) -> bool:
-        """Whether the declared order means something: a run of values is then a range."""
-        if self.contexts == "range" or self.kind == "bins":
+        """Whether the declared order means something, so that a run of values is a range.
+
+        Bins, numbers that rise or fall strictly, and whatever is declared as ranges. A value that
+        stands for everything else has no place in an order of numbers.
+        """
+        if self.edges is not None or self.contexts == "range":
             return True
-        numbers = self.kind in ("integer", "number")
-        return numbers and list(self.values) in (sorted(self.values), sorted(self.values)[::-1])
+        if self.other is not None or self.kind not in ("integer", "number"):
+            return False
+        rises = {low < high for low, high in pairwise(self.values)}  # type: ignore[operator]
+        return len(rises) == 1
 
     @cached_property
     def codes(self) -> dict[Value, int]:
@@ -178,6 +236,10 @@ class Attribute:
             declared["other"] = self.other
         if self.shares is not None:
             declared["shares"] = list(self.shares)
+        words = {"label": self.label, "unit": self.unit}
+        declared |= {key: word for key, word in words.items() if word is not None}
+        if self.labels is not None:
+            declared["labels"] = list(self.labels)
         if self.contexts != "any":
             declared["contexts"] = self.contexts
         if self.groups:
@@ -231,6 +293,16 @@ def check_name(what: str, name: object) -> None:
         raise SchemaError(f"{what} must be named by a text that is not empty")
     if not is_printable(name):
         raise SchemaError(f"{what}: the name {name!r} {UNPRINTABLE}")
+
+
+def check_word(what: str, word: object, *, wanted: bool = False) -> None:
+    """Refuse a word of a sentence that is not a text, is empty, or cannot be printed."""
+    if word is None and not wanted:
+        return
+    if not isinstance(word, str) or not word or word != word.strip():
+        raise SchemaError(f"{what} must be a text that is not empty, without spaces at its ends")
+    if not is_printable(word):
+        raise SchemaError(f"{what} {word!r} {UNPRINTABLE}")
 
 
 def check_order(name: str, given: object) -> None:

@@ -17,6 +17,7 @@ What a schema limits beyond that (``max_clauses``, ``max_named``) is a condition
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import combinations, pairwise, product
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from pcor.public.domain import Attribute, Value
 
 KINDS = ("any", "range", "one")
+
+# How bins that touch are written: "18 to under 65", "under 18", "65 or more".
+_LIKE_BINS = re.compile(r"^under |\bto\b| or more$", re.IGNORECASE)
 
 # Declared groups: the name of each, and the places of its values in the domain.
 Groups = tuple[tuple[str, frozenset[int]], ...]
@@ -96,6 +100,11 @@ def _check_group_name(attribute: Attribute, name: object) -> None:
         raise SchemaError(f"{who}: a group must be named by a text that can be printed")
     if name in {str(value) for value in attribute.values}:
         raise SchemaError(f"{who}: the group {name!r} is named like a value; give it another name")
+    if attribute.edges is not None and _LIKE_BINS.search(name):
+        raise SchemaError(
+            f"{who}: the group {name!r} is named like a range of bins, which a context may have "
+            "too; give it a name of its own"
+        )
 
 
 def _members(

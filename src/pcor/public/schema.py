@@ -11,10 +11,13 @@ A schema file is TOML::
     id = "claim"                      # optional: the column that names a record
     id_pattern = "C-[0-9]{6}"         # optional: what ids look like, so that misprints are refused
     # positions = "public"            # instead of an id: anybody may know who stands where
+    rows = "claims"                   # optional: what a sentence calls the rows
 
     [metric]
     column = "amount"
     missing = "error"                 # or "drop"
+    label = "amount paid"             # optional: what a sentence calls it
+    unit = "dollars"                  # optional: what its numbers are followed by
 
     [attributes.region]
     values = ["north", "south", "elsewhere"]
@@ -24,6 +27,9 @@ A schema file is TOML::
     [attributes.age]
     edges = [18, 25, 65, 120]         # bins [18, 25), [25, 65), [65, 120]
     outside = "drop"                  # rows outside every bin are left out; default "error"
+    label = "age of the driver"       # optional: what a sentence calls it
+    unit = "years"                    # optional, for bins and numbers
+    # labels = ["young", "grown", "old"]    # instead of the edges: a name for each bin
     contexts = "range"                # a context has an unbroken run of ages; "one", or "any" set
 
     [attributes.city]
@@ -33,6 +39,8 @@ A schema file is TOML::
     [contexts]
     max_clauses = 3                   # optional: at most so many attributes are restricted,
     max_named = 6                     # and the sentence names at most so many things
+
+Words are public like the rest, and part of the schema's fingerprint.
 """
 
 from __future__ import annotations
@@ -57,6 +65,7 @@ from pcor.public.domain import (
     Value,
     check_name,
     check_order,
+    check_word,
     find_code,
 )
 from pcor.public.family import combined, most_sets, most_sizes, most_steps
@@ -85,8 +94,11 @@ POSITIONS = ("public",)
 # Contexts are bits of one number while they are visited one by one: so many steps at most.
 MOST_STEPS = 60
 
-_DATASET = ("name", "id", "id_type", "id_pattern", "positions")
-_KEYS = ("values", "edges", "outside", "other", "shares", "contexts", "groups")
+_DATASET = ("name", "id", "id_type", "id_pattern", "positions", "rows")
+_METRIC = ("column", "missing", "label", "unit")
+_DOMAIN = ("values", "edges", "outside", "other", "shares")
+_WORDS = ("label", "unit", "labels")
+_KEYS = (*_DOMAIN, *_WORDS, "contexts", "groups")
 _LIMITS = ("max_clauses", "max_named")
 
 # What a schema is called that has no name of its own.
@@ -101,7 +113,7 @@ class Schema:
         metric: the metric column, or a mapping or ``Metric`` that also says what missing does.
         attributes: name -> the domain as a sequence (a set has no order to keep, and is refused),
             or a mapping with the keys of a schema file (``values`` or ``edges``, ``outside``,
-            ``other``, ``shares``, ``contexts``, ``groups``).
+            ``other``, ``shares``, ``label``, ``unit``, ``labels``, ``contexts``, ``groups``).
         id: the column that names a record; without it a record is its 0-based row number.
         name: the name of the dataset, printed on certificates.
         positions: ``"public"`` in a schema without an id: anybody may know how many rows stand
@@ -109,6 +121,7 @@ class Schema:
         id_type: "integer" where every id is a whole number.
         id_pattern: a regular expression (of RE2) that every id matches as a whole. Whatever does
             not is refused before anything is looked up or charged.
+        rows: what a sentence calls the rows, in the plural: "claims".
         contexts: attribute -> which sets of its values a context may have: "any" (the paper's), a
             "range" (an unbroken run in the declared order), "one" (the record's own, or all).
         groups: attribute -> name -> values: a context has the record's own value of it, a group
@@ -131,6 +144,7 @@ class Schema:
     positions: str | None
     id_type: str | None
     id_pattern: str | None
+    rows: str | None
     max_clauses: int | None
     max_named: int | None
 
@@ -144,6 +158,7 @@ class Schema:
         positions: str | None = None,
         id_type: str | None = None,
         id_pattern: str | None = None,
+        rows: str | None = None,
         contexts: Mapping[str, str] | None = None,
         groups: Mapping[str, Mapping[str, Sequence[Value]]] | None = None,
         max_clauses: int | None = None,
@@ -167,6 +182,7 @@ class Schema:
             "positions": positions,
             "id_type": id_type,
             "id_pattern": id_pattern,
+            "rows": rows,
             "max_clauses": _limit("max_clauses", max_clauses, len(columns)),
             "max_named": _limit("max_named", max_named, None),
         }
@@ -190,6 +206,19 @@ class Schema:
         for column in self.columns:
             if self.columns.count(column) > 1:
                 raise SchemaError(f"column {column!r} is declared twice; each column has one role")
+        check_word("the word for rows", self.rows)
+        self._check_labels()
+
+    def _check_labels(self) -> None:
+        """Refuse a label that would be read as another attribute."""
+        labelled = [attribute for attribute in self.attributes if attribute.label is not None]
+        for one in labelled:
+            for other in self.attributes:
+                if one is not other and one.label in (other.name, other.label):
+                    raise SchemaError(
+                        f"attribute {one.name!r}: its label {one.label!r} is also what attribute "
+                        f"{other.name!r} is called; give it a label of its own"
+                    )
 
     def __eq__(self, other: object) -> bool:
         # By fingerprint: to Python 1, 1.0 and True are equal, but they are different declarations.
@@ -253,6 +282,11 @@ class Schema:
         """The columns that a table must have."""
         named = (self.metric.column, *(a.name for a in self.attributes))
         return named if self.id is None else (*named, self.id)
+
+    @property
+    def noun(self) -> str:
+        """What a sentence calls the rows."""
+        return "rows" if self.rows is None else self.rows
 
     @property
     def names_records(self) -> bool:
@@ -321,9 +355,10 @@ class Schema:
         # What is not declared is left out: older schemas keep their fingerprints.
         dataset = {key: getattr(self, key) for key in _DATASET}
         limits = {key: getattr(self, key) for key in _LIMITS if getattr(self, key) is not None}
+        metric = {key: getattr(self.metric, key) for key in _METRIC}
         return {
             "dataset": {key: value for key, value in dataset.items() if value is not None},
-            "metric": {"column": self.metric.column, "missing": self.metric.missing},
+            "metric": {key: value for key, value in metric.items() if value is not None},
             "attributes": {a.name: a.to_dict() for a in self.attributes},
             **({"contexts": limits} if limits else {}),
         }
@@ -434,12 +469,12 @@ def _metric(declared: str | Metric | Mapping[str, Any]) -> Metric:
         return Metric(declared)
     if not isinstance(declared, Mapping):
         raise SchemaError("the metric must be named by a text, or declared by a table")
-    _check_keys("[metric]", declared, ("column", "missing"))
+    _check_keys("[metric]", declared, _METRIC)
     if "column" not in declared:
         raise SchemaError(
             '[metric] has no column; name the numeric column to judge by: column = "amount"'
         )
-    return Metric(declared["column"], declared.get("missing", "error"))
+    return Metric(**declared)
 
 
 def _attribute(name: str, declared: Any) -> Attribute:
@@ -450,8 +485,8 @@ def _attribute(name: str, declared: Any) -> Attribute:
         check_order(name, declared)
         return Attribute(name, tuple(declared))
     _check_keys(f"[attributes.{name}]", declared, _KEYS)
-    edges, shares = declared.get("edges"), declared.get("shares")
-    for key in ("values", "edges", "shares"):
+    edges, shares, labels = (declared.get(key) for key in ("edges", "shares", "labels"))
+    for key in ("values", "edges", "shares", "labels"):
         if key in declared and not isinstance(declared[key], list | tuple):
             raise SchemaError(f"attribute {name!r}: {key} must be a list")
     return Attribute(
@@ -461,6 +496,9 @@ def _attribute(name: str, declared: Any) -> Attribute:
         declared.get("outside", "error"),
         declared.get("other"),
         None if shares is None else tuple(shares),
+        label=declared.get("label"),
+        unit=declared.get("unit"),
+        labels=None if labels is None else tuple(labels),
     ).in_family(declared.get("contexts"), declared.get("groups"))
 
 

@@ -53,6 +53,7 @@ def release(
     steepness: int | None = None,
     limit: int | None = None,
     brevity: int = 0,
+    show_metric: bool = True,
     settings: Settings | None = None,
     budget: Payer | None = None,
     chooser: RandomSource | None = None,
@@ -89,6 +90,8 @@ def release(
             so (2^22); dp always does. Beyond 2^24 time and memory depend on the rows.
         brevity: how many rows of utility each value, range, group or exception that the context's
             words name is worth: the more, the shorter the sentence. It costs nothing.
+        show_metric: whether the sentence and the certificate tell the record's own metric, and on
+            which side its detector looks. Both are public with the record.
         settings: all of the above from the detector on, in one value, in the place of their names.
         budget: what pays, a ``Budget`` or a ``Ledger``; refuses when it cannot. A ledger pays from
             the budget of the dataset that the schema names, and the same again is free.
@@ -118,6 +121,7 @@ def release(
         steepness=steepness,
         limit=limit,
         brevity=brevity,
+        show_metric=show_metric,
         settings=settings,
     )
     plan = chosen.plan(table.schema, epsilon)
@@ -205,6 +209,7 @@ def release_from(plan: Plan, looked_at: LookedAt, chooser: RandomSource) -> Rele
         plan,
         private=chooser.private,
         engine=table.engine,
+        metric_value=record.value if plan.settings.show_metric else None,
     )
 
 

@@ -54,7 +54,8 @@ class Option:
 
     Attributes:
         help: what it does, for a person who has a flag to set.
-        kind: a text, a whole number, an exact number, or a context of the schema.
+        kind: a text, a whole number, an exact number, a context of the schema, or a switch that is
+            on or off.
         names: what a text may be, as far as that is known.
         only: whether a text may be nothing else; a detector's name may have settings behind it.
         least: the smallest whole number,
@@ -64,6 +65,7 @@ class Option:
         chosen: whether the page lets choose from the names.
         first: whether the page shows it before all others.
         interfaces: where it is offered.
+        registered: what a registration has that does not name it, where that is not the default.
         describe: how a certificate and a request write what a plan has settled; ``None`` where the
             search's or the bill's own words say it.
         later: whether requests were written without it: left at its default, it is not in them, so
@@ -72,7 +74,7 @@ class Option:
     """
 
     help: str
-    kind: Literal["text", "whole", "amount", "context"] = "text"
+    kind: Literal["text", "whole", "amount", "context", "switch"] = "text"
     names: Callable[[], tuple[str, ...]] | None = None
     only: bool = False
     least: int = 1
@@ -82,6 +84,7 @@ class Option:
     chosen: bool = True
     first: bool = False
     interfaces: tuple[Interface, ...] = EVERY_INTERFACE
+    registered: object = None
     describe: Callable[[Any], Any] | None = None
     later: bool = False
 
@@ -153,7 +156,8 @@ class Settings:
     start: Context | None = field(
         default=None,
         metadata=_option(
-            "A valid context to start from: a sentence ('job is CEO; any city'), JSON or bits.",
+            "A valid context to start from: a sentence ('job is CEO; any city except Rome'), JSON "
+            "or bits.",
             kind="context",
             interfaces=("release",),
         ),
@@ -236,14 +240,34 @@ class Settings:
             later=True,
         ),
     )
+    show_metric: bool = field(
+        default=True,
+        metadata=_option(
+            "Whether the answer tells the record's own metric, and on which side its detector "
+            "looks.",
+            kind="switch",
+            label="Show the record's metric",
+            hint="In the sentence and the certificate, to whoever may ask about the record.",
+            interfaces=("release", "service"),
+            # Not everybody who may ask is somebody whom the owner would tell.
+            registered=False,
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.show_metric, bool):
+            raise ParameterError("show_metric must be True or False")
 
     @classmethod
     def options(cls, interface: Interface | None = None) -> Iterator[tuple[str, Any, Option]]:
         """Yield name, default and declaration of each option that an interface offers."""
         for declared in fields(cls):
             option: Option = declared.metadata["option"]
+            default = declared.default
+            if interface == "service" and option.registered is not None:
+                default = option.registered
             if interface is None or interface in option.interfaces:
-                yield declared.name, declared.default, option
+                yield declared.name, default, option
 
     @classmethod
     def of(cls, settings: Settings | None = None, **options: Any) -> Settings:
@@ -264,13 +288,13 @@ class Settings:
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Settings:
         """Return the settings of a registration; what it does not name is as usual."""
-        known = {name for name, _, _ in cls.options("service")}
-        unknown = sorted(set(given) - known)
+        known = {name: default for name, default, _ in cls.options("service")}
+        unknown = sorted(set(given) - set(known))
         if unknown:
             raise ParameterError(
                 f"{unknown[0]!r} is no option of a release that this version of pcor knows"
             )
-        return cls(**given)
+        return cls(**(known | dict(given)))
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as a registration holds them: as they were given, by name."""
@@ -380,6 +404,7 @@ def plan(
     steepness: int | None = None,
     limit: int | None = None,
     brevity: int = 0,
+    show_metric: bool = True,
     settings: Settings | None = None,
 ) -> Plan:
     """Plan a release from public knowledge alone; ``release`` documents the arguments.
@@ -401,6 +426,7 @@ def plan(
         steepness=steepness,
         limit=limit,
         brevity=brevity,
+        show_metric=show_metric,
         settings=settings,
     ).plan(schema, epsilon)
 

@@ -273,7 +273,7 @@ class GraphSearch(SamplingSearch):
 
     def describe(self) -> dict[str, Any]:
         """Return the public parameters."""
-        start = "found by validity alone" if self.start is None else str(self.start)
+        start = "found by validity alone" if self.start is None else self.start.in_full
         return super().describe() | {"start": start}
 
 

@@ -163,7 +163,7 @@ def is_outlier(
 ) -> bool:
     """Tell whether the record is an outlier in the context. For the owner only.
 
-    The context may be a ``pcor.Context``, a text such as "job is CEO; any city", or a mapping.
+    The context may be a ``pcor.Context``, a text such as "job is CEO", or a mapping.
 
     Raises:
         RecordError: the record does not exist, or its id is not unique.

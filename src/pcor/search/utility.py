@@ -232,9 +232,11 @@ def describe_utility(utility: Utility) -> dict[str, Any]:
     """Return the public parameters of a utility, for a certificate."""
     own = type(utility).__name__
     named = {"name": {PopulationSize: "population", Overlap: "overlap"}.get(type(utility), own)}
-    chosen = "the start context" if awaits_start(utility) else chosen_context(utility)
-    if chosen is not None:
-        named["with"] = str(chosen)
+    chosen = chosen_context(utility)
+    if awaits_start(utility):
+        named["with"] = "the start context"
+    elif chosen is not None:
+        named["with"] = chosen.in_full
     return named | {
         "sensitivity": plain(Fraction(utility.sensitivity)),
         "monotonic": utility.monotonic,
