@@ -302,8 +302,10 @@ def test_the_neighbours_inside_a_space_are_neighbours_that_keep_the_record(
 ) -> None:
     row = {name: data.draw(st.sampled_from(chosen)) for name, chosen in context.values.items()}
     own = Context(context.schema, {name: [value] for name, value in row.items()})
-    expected = {c.mask for c in context.neighbours() if own <= c}
-    assert set(Space(context.schema, own.mask).neighbours(context.mask)) == expected
+    space = Space(context.schema, own.mask)
+    if space.binary:  # other families have steps of their own: test_space.py
+        expected = {c.mask for c in context.neighbours() if own <= c}
+        assert set(space.neighbours(context.mask)) == expected
 
 
 @few

@@ -93,8 +93,8 @@ def test_settings_are_read_back_from_a_registration() -> None:
 
 
 def test_an_option_of_a_newer_version_is_refused_by_its_name() -> None:
-    with pytest.raises(ParameterError, match="'brevity' is no option"):
-        Settings.from_json({"brevity": 1})
+    with pytest.raises(ParameterError, match="'modesty' is no option"):
+        Settings.from_json({"modesty": 1})
 
 
 def test_a_guarantee_may_be_given_as_an_object() -> None:
@@ -261,17 +261,17 @@ def test_the_count_sees_settings_that_are_handed_on_by_name() -> None:
 
 
 @pytest.fixture
-def brevity(monkeypatch: pytest.MonkeyPatch) -> Option:
+def modesty(monkeypatch: pytest.MonkeyPatch) -> Option:
     """Declare one more option, as a later version will, and nothing else."""
     option = Option(
-        "How short.", kind="whole", most=9, label="Brevity", describe=lambda n: n, later=True
+        "How short.", kind="whole", most=9, label="Modesty", describe=lambda n: n, later=True
     )
     more = dataclasses.make_dataclass(
-        "More", [("brevity", int, dataclasses.field(default=0, metadata={"option": option}))]
+        "More", [("modesty", int, dataclasses.field(default=0, metadata={"option": option}))]
     )
     known = (*dataclasses.fields(Settings), *dataclasses.fields(more))
     monkeypatch.setattr("pcor.releasing.settings.fields", lambda _: known)
-    monkeypatch.setattr(Settings, "brevity", 0, raising=False)
+    monkeypatch.setattr(Settings, "modesty", 0, raising=False)
     return option
 
 
@@ -284,30 +284,30 @@ def hints(command: Callable[..., None]) -> dict[str, Any]:
     return {name: hint for name, hint in every.items() if hasattr(hint, "__metadata__")}
 
 
-def test_a_declared_option_has_a_flag_a_field_and_a_place_in_the_body(brevity: Option) -> None:
+def test_a_declared_option_has_a_flag_a_field_and_a_place_in_the_body(modesty: Option) -> None:
     @with_settings("release")
     def command(given: GivenSettings = NO_SETTINGS) -> None:
         """Do nothing."""
 
-    flag = offered(command)["brevity"]
-    assert (flag.default, flag.help) == ("--brevity", brevity.help)
+    flag = offered(command)["modesty"]
+    assert (flag.default, flag.help) == ("--modesty", modesty.help)
     body = dict(settings_fields())
-    assert body["brevity"][1] == 0
-    assert [option.label for _, _, option, _ in setting_fields(first=False)][-1] == brevity.label
+    assert body["modesty"][1] == 0
+    assert [option.label for _, _, option, _ in setting_fields(first=False)][-1] == modesty.label
 
 
-@pytest.mark.usefixtures("brevity")
+@pytest.mark.usefixtures("modesty")
 def test_a_declared_option_is_in_certificates_and_changes_no_earlier_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def request() -> Request:
         return Request.of(pcor.plan(NAMED, 1), 17, dataset="people", analyst="ana")
 
-    assert pcor.plan(NAMED, 1).to_dict()["brevity"] == 0
-    assert "brevity" not in request().to_dict()
+    assert pcor.plan(NAMED, 1).to_dict()["modesty"] == 0
+    assert "modesty" not in request().to_dict()
     usual = request().fingerprint
-    monkeypatch.setattr(Settings, "brevity", 2)
-    assert request().to_dict()["brevity"] == 2
+    monkeypatch.setattr(Settings, "modesty", 2)
+    assert request().to_dict()["modesty"] == 2
     assert request().fingerprint != usual
 
 

@@ -190,7 +190,7 @@ def stricter(rule: Detector) -> list[Detector]:
     return [
         replace(rule, **{name: round(getattr(rule, name) * factor, 6)})
         for name, factor in _STRICTER.items()
-        if name in names
+        if name in names and isinstance(getattr(rule, name), float)
     ][:1]
 
 
