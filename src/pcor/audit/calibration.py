@@ -33,6 +33,11 @@ from pcor.support.threads import one_by_one
 
 ROWS = 200
 
+# To find nothing takes a look at every context: so many are looked at in one family, about, and
+# fewer rows where each has more; but never fewer than these.
+_MOST_LOOKS = 1 << 26
+_FEWEST_ROWS = 12
+
 # Of so many rows that stand out it is counted who would be exposed.
 EXPOSED = 10
 
@@ -114,7 +119,7 @@ def calibrate(
 
     Args:
         table: the rows, in memory.
-        rows: how many of them to look at.
+        rows: how many of them to look at; fewer in a family of millions of contexts.
         detector: a detector or its name.
         exposed: of how many that stand out to count whom a release exposes; 0 for none.
         seed: of which rows are looked at.
@@ -129,21 +134,25 @@ def calibrate(
     check_whole("rows", rows)
     check_whole("exposed", exposed, least=0)
     rule = get_detector(detector)
-    chosen = _sampled(table, rows, seed)
     asked = [
         (name, schema, kind)
         for name, schema in families(table.schema)
         for kind in ([rule, *stricter(rule)] if schema == table.schema else [rule])
         if schema.most_walked <= limit
     ]
-    points = []
-    for number, (name, schema, kind) in enumerate(asked):
+    samples = [
+        _sampled(table, min(rows, max(_FEWEST_ROWS, _MOST_LOOKS // schema.most_walked)), seed)
+        for _, schema, _ in asked
+    ]
+    points, before, every = [], 0, sum(map(len, samples))
 
-        def step(done: int, _: int, before: int = number * len(chosen)) -> None:
-            if progress is not None:
-                progress(before + done, len(asked) * len(chosen))
+    def step(done: int, _: int) -> None:
+        if progress is not None:
+            progress(before + done, every)
 
-        points.append(_point(name, table.in_family(schema), kind, chosen, exposed, step))
+    for (name, schema, kind), sample in zip(asked, samples, strict=True):
+        points.append(_point(name, table.in_family(schema), kind, sample, exposed, step))
+        before += len(sample)
     return Calibration(tuple(points))
 
 
