@@ -108,7 +108,7 @@ class Calibration(OwnerOnly):
 def calibrate(
     table: Table,
     rows: int = ROWS,
-    detector: str | Detector = "lof",
+    detector: str | Detector | None = None,
     *,
     exposed: int = EXPOSED,
     seed: int = 0,
@@ -120,7 +120,7 @@ def calibrate(
     Args:
         table: the rows, in memory.
         rows: how many of them to look at; fewer in a family of millions of contexts.
-        detector: a detector or its name.
+        detector: a detector or its name; by default that of the schema, or lof.
         exposed: of how many that stand out to count whom a release exposes; 0 for none.
         seed: of which rows are looked at.
         limit: families in which a record can have more contexts are left out.
@@ -133,7 +133,7 @@ def calibrate(
     check_table(table)
     check_whole("rows", rows)
     check_whole("exposed", exposed, least=0)
-    rule = get_detector(detector)
+    rule = get_detector(detector, table.schema)
     asked = [
         (name, schema, kind)
         for name, schema in families(table.schema)

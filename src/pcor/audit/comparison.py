@@ -105,7 +105,7 @@ class AuditCase(OwnerOnly):
         weights = Scorer(self.plan.utility, self.table).weights
         if weights is None:
             raise ParameterError("the comparison needs the utility population or overlap")
-        totals, brevity = self.totals(weights), self.plan.settings.brevity
+        totals, brevity = self.totals(weights), self.plan.brevity
         return totals - brevity * self.space.every_clauses_and_items()[1] if brevity else totals
 
     def covering(self, indices: NDArray[np.uint64], change: Neighbour) -> NDArray[np.bool_]:

@@ -84,7 +84,7 @@ class ReferenceEntry(NamedTuple):
 
 def write_reference(
     table: Table,
-    detector: str | Detector = "lof",
+    detector: str | Detector | None = None,
     *,
     path: str | Path,
     limit: int = REFERENCE_LIMIT,
@@ -124,7 +124,7 @@ def write_reference(
     target = Path(path)
     check_target(target, (".parquet",), "path=")
     check_reference_size(table.schema, limit)
-    every = EveryContext(table, get_detector(detector))
+    every = EveryContext(table, get_detector(detector, table.schema))
     columns = _columns(table, every)
     block = _block_size(every)
     with _folder_of_parts(target, _request(table, every, block)) as folder:
@@ -154,9 +154,11 @@ def check_reference_size(schema: Schema, limit: int) -> None:
         )
 
 
-def expected_seconds(table: Table, detector: str | Detector = "lof", *, samples: int = 8) -> float:
+def expected_seconds(
+    table: Table, detector: str | Detector | None = None, *, samples: int = 8
+) -> float:
     """Return about how long ``write_reference`` takes, by contexts drawn at random. Private."""
-    every = EveryContext(table, get_detector(detector))
+    every = EveryContext(table, get_detector(detector, table.schema))
     count = max(1, min(256 if every.compiled else 1, every.size // samples))
     numbers = random.Random(0)  # noqa: S311 (which contexts to time)
     every.judge(0, 1)  # compiled before anything is timed

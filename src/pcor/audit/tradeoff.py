@@ -122,7 +122,7 @@ def tradeoff(
     table: Table,
     records: Sequence[int | str],
     *,
-    detector: str | Detector = "lof",
+    detector: str | Detector | None = None,
     epsilons: Sequence[object] = EPSILONS,
     lines: Sequence[TradeoffLine] = LINES,
     seed: int = 0,
@@ -134,7 +134,7 @@ def tradeoff(
     Args:
         table: the rows.
         records: the keys of outliers; ``random_outliers`` finds some.
-        detector: a detector or its name.
+        detector: a detector or its name; by default that of the schema, or lof.
         epsilons: the total costs.
         lines: what to compare.
         seed: of all random decisions; every line and epsilon gets the same.
@@ -149,7 +149,7 @@ def tradeoff(
     if not records or not epsilons:
         raise ParameterError("the trade-off needs at least one record and one epsilon")
     check_space(table.schema, limit)
-    rule = get_detector(detector)
+    rule = get_detector(detector, table.schema)
     plans = {line: [line.plan(table.schema, e, rule, limit) for e in epsilons] for line in lines}
     direct = [LINES[0].plan(table.schema, e, rule, limit) for e in epsilons]
     flattest = min(float(plan.bill.eta) for plan in direct)

@@ -28,7 +28,7 @@ HEADINGS = ("family", "detector", "contexts", "stand out", "95 %", "named", "exp
 def calibrate(
     file: options.File,
     schema: options.SchemaFile,
-    detector: DetectorName = "lof",
+    detector: DetectorName = None,
     rows: Annotated[int, typer.Option(help="How many random rows to look at.")] = ROWS,
     exposed: Annotated[
         int, typer.Option(help="Of how many that stand out to count whom a release exposes.")

@@ -56,7 +56,7 @@ def contexts(
     file: options.RowsFile,
     schema: options.SchemaFile,
     record: options.RecordKey,
-    detector: DetectorName = "lof",
+    detector: DetectorName = None,
     limit: Annotated[
         int, typer.Option(help="The largest number of contexts to look at.")
     ] = ENUMERATION_LIMIT,
@@ -122,7 +122,7 @@ def _sentences(found: MatchingContexts) -> list[ShownRow]:
 def outliers(
     file: options.File,
     schema: options.SchemaFile,
-    detector: DetectorName = "lof",
+    detector: DetectorName = None,
     context: Annotated[
         str | None, typer.Option(help="Where to look; by default the whole table.")
     ] = None,
@@ -165,7 +165,7 @@ def reference(
     file: options.File,
     schema: options.SchemaFile,
     out: Annotated[Path, typer.Option(help="The .parquet file to write.")],
-    detector: DetectorName = "lof",
+    detector: DetectorName = None,
     limit: Annotated[
         int, typer.Option(help="The largest number of contexts to list.")
     ] = REFERENCE_LIMIT,
@@ -194,11 +194,11 @@ def reference(
     _report(title, content, [], 0, out, as_json=as_json)
 
 
-def _tell_time(table: pcor.Table, detector: str, limit: int) -> None:
+def _tell_time(table: pcor.Table, detector: str | None, limit: int) -> None:
     """Say beforehand how long a detector without a kernel may take; with one it is seconds."""
     check_size(table.schema.most_numbered, limit)
     rows = min(int(table.cells.cell_counts.sum()), MOST_ROWS)
-    if expected := estimate(get_detector(detector), table.schema, rows):
+    if expected := estimate(get_detector(detector, table.schema), table.schema, rows):
         tell(f"expect {expected}")
 
 

@@ -111,4 +111,4 @@ def _flag(name: str, option: Option) -> Any:
 
 
 # For commands that need nothing else of a release.
-DetectorName = Annotated[str, next(_flags("release")).annotation.__metadata__[0]]
+DetectorName = Annotated[str | None, next(_flags("release")).annotation.__metadata__[0]]

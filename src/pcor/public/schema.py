@@ -40,6 +40,10 @@ A schema file is TOML::
     max_clauses = 3                   # optional: at most so many attributes are restricted,
     max_named = 6                     # and the sentence names at most so many things
 
+    [release]
+    detector = "grubbs"               # optional: what calls a claim an outlier, unless one is given
+    brevity = 100                     # optional: rows that each thing named is worth
+
 Words are public like the rest, and part of the schema's fingerprint.
 """
 
@@ -94,12 +98,14 @@ POSITIONS = ("public",)
 # Contexts are bits of one number while they are visited one by one: so many steps at most.
 MOST_STEPS = 60
 
+_TABLES = ("dataset", "metric", "attributes", "contexts", "release")
 _DATASET = ("name", "id", "id_type", "id_pattern", "positions", "rows")
 _METRIC = ("column", "missing", "label", "unit")
 _DOMAIN = ("values", "edges", "outside", "other", "shares")
 _WORDS = ("label", "unit", "labels")
 _KEYS = (*_DOMAIN, *_WORDS, "contexts", "groups")
 _LIMITS = ("max_clauses", "max_named")
+_RELEASE = {"detector": str, "brevity": int}
 
 # What a schema is called that has no name of its own.
 UNNAMED = "dataset"
@@ -122,6 +128,8 @@ class Schema:
         id_pattern: a regular expression (of RE2) that every id matches as a whole. Whatever does
             not is refused before anything is looked up or charged.
         rows: what a sentence calls the rows, in the plural: "claims".
+        release: how records of this dataset are released where nobody says otherwise:
+            ``{"detector": "grubbs", "brevity": 100}``.
         contexts: attribute -> which sets of its values a context may have: "any" (the paper's), a
             "range" (an unbroken run in the declared order), "one" (the record's own, or all).
         groups: attribute -> name -> values: a context has the record's own value of it, a group
@@ -147,6 +155,7 @@ class Schema:
     rows: str | None
     max_clauses: int | None
     max_named: int | None
+    release: dict[str, Any]
 
     def __init__(
         self,
@@ -163,6 +172,7 @@ class Schema:
         groups: Mapping[str, Mapping[str, Sequence[Value]]] | None = None,
         max_clauses: int | None = None,
         max_named: int | None = None,
+        release: Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(attributes, Mapping):
             raise SchemaError("attributes must map each column's name to its domain")
@@ -185,6 +195,7 @@ class Schema:
             "rows": rows,
             "max_clauses": _limit("max_clauses", max_clauses, len(columns)),
             "max_named": _limit("max_named", max_named, None),
+            "release": _release(release),
         }
         for key, value in values.items():
             object.__setattr__(self, key, value)
@@ -361,6 +372,7 @@ class Schema:
             "metric": {key: value for key, value in metric.items() if value is not None},
             "attributes": {a.name: a.to_dict() for a in self.attributes},
             **({"contexts": limits} if limits else {}),
+            **({"release": self.release} if self.release else {}),
         }
 
     def to_toml(self) -> str:
@@ -381,7 +393,7 @@ class Schema:
         Raises:
             SchemaError: it is not the shape of a schema, or contradicts itself.
         """
-        _check_keys("the schema", declared, ("dataset", "metric", "attributes", "contexts"))
+        _check_keys("the schema", declared, _TABLES)
         for table in ("metric", "attributes"):
             if table not in declared:
                 raise SchemaError(
@@ -399,6 +411,7 @@ class Schema:
             attributes=declared["attributes"],
             **dataset,
             **limits,
+            release=declared.get("release"),
         )
 
     @classmethod
@@ -518,6 +531,20 @@ def _with_family(
             "beside it; declare it once"
         )
     return attribute.in_family(kind, named)
+
+
+def _release(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return how records are released where nobody says otherwise, or refuse what cannot be."""
+    declared = {} if given is None else dict(given)
+    _check_keys("[release]", declared, tuple(_RELEASE))
+    for key, value in declared.items():
+        kind = _RELEASE[key]
+        if not isinstance(value, kind) or isinstance(value, bool):
+            wanted = "a whole number" if kind is int else 'a name, such as detector = "grubbs"'
+            raise SchemaError(f"[release] {key} must be {wanted}, not {value!r}")
+        if isinstance(value, str):
+            check_name(f"[release] {key}", value)
+    return declared
 
 
 def _limit(name: str, limit: int | None, most: int | None) -> int | None:

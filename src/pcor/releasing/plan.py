@@ -54,6 +54,11 @@ class Plan:
         return str(self.settings.selection)
 
     @property
+    def brevity(self) -> int:
+        """How many rows of utility each thing that a context's words name is worth."""
+        return self.settings.brevity or 0
+
+    @property
     def promise(self) -> Promise:
         """What a release by this plan protects."""
         wanted = self.needed()

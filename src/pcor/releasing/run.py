@@ -40,7 +40,7 @@ def release(
     table: Table,
     record: int | str,
     epsilon: object,
-    detector: str | Detector = "lof",
+    detector: str | Detector | None = None,
     search: str | Search = "auto",
     utility: object = "population",
     *,
@@ -52,7 +52,7 @@ def release(
     delta: object = None,
     steepness: int | None = None,
     limit: int | None = None,
-    brevity: int = 0,
+    brevity: int | None = None,
     show_metric: bool = True,
     settings: Settings | None = None,
     budget: Payer | None = None,
@@ -70,7 +70,8 @@ def release(
         table: the rows.
         record: the record's id, or its 0-based row number where the schema has no id.
         epsilon: the total cost. It is read as written: 0.2 is one fifth.
-        detector: a detector or its name: lof, grubbs, histogram, tail, neighbourhood, rare_bin.
+        detector: a detector or its name: lof, grubbs, histogram, tail, neighbourhood, rare_bin. By
+            default what the schema declares under [release]; else lof, or tail with dp.
         search: a search or its name: auto, direct, widest_first, uniform, random_walk,
             depth_first, breadth_first.
         utility: population, overlap, or an object with sensitivity, monotonic and score.
@@ -267,7 +268,7 @@ def explore(plan: Plan, validity: Validity, chooser: RandomSource) -> tuple[list
         nonlocal scorer
         if scorer is None:  # not before the start context is known: the utility may compare with it
             utility = _resolved_utility(plan.utility, table, explorer.start)
-            scorer = Scorer(utility, table, plan.settings.brevity)
+            scorer = Scorer(utility, table, plan.brevity)
         if explorer.around is not None:
             scorer.learn_neighbours(explorer.around)
         return scorer(masks)

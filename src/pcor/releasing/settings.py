@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any, Literal
 
-from pcor.detectors import Detector, detector_names, get_detector
+from pcor.detectors import Detector, detector_names
 from pcor.errors import ParameterError, check_whole
 from pcor.mechanism.randomness import MECHANISMS
 from pcor.mechanism.selection import check_exponent, check_mechanism
@@ -109,12 +109,13 @@ class Settings:
     'dp'
     """
 
-    detector: str | Detector = field(
-        default="lof",
+    detector: str | Detector | None = field(
+        default=None,
         metadata=_option(
             "What calls a record an outlier: lof, grubbs, histogram, tail, neighbourhood or "
-            "rare_bin; settings after a colon: lof:k=10,threshold=2.0, neighbourhood:radius=500, "
-            "'rare_bin:edges=0|1000|5000'.",
+            "rare_bin; by default what the schema says, or lof, or tail with --guarantee "
+            f"{PureDP.name}. Settings after a colon: lof:k=10,threshold=2.0, "
+            "neighbourhood:radius=500, 'rare_bin:edges=0|1000|5000'.",
             names=lambda: tuple(detector_names()),
             label="Detector",
             hint="Such as lof, grubbs, histogram; tail or rare_bin for DP.",
@@ -227,8 +228,8 @@ class Settings:
             interfaces=("release", "service"),
         ),
     )
-    brevity: int = field(
-        default=0,
+    brevity: int | None = field(
+        default=None,
         metadata=_option(
             "How many rows each thing that the sentence names is worth: the more, the shorter.",
             kind="whole",
@@ -325,16 +326,18 @@ class Settings:
             ParameterError: the settings do not go together, or not with the schema.
             TooLarge: there are more contexts than may be drawn from.
         """
-        rule, utility = _describable(get_detector(self.detector)), get_utility(self.utility)
         guarantee = get_guarantee(self.guarantee)
         terms = terms_of(guarantee)
+        rule = _describable(terms.detector(self.detector, schema))
+        utility = get_utility(self.utility)
         asked = terms.admit(self, schema, rule, utility)
         # The direct mechanism need not list the whole space then (run.best_first).
         compiled = rule.has_kernel and is_additive(utility)
         search = self._search(asked, schema, compiled=compiled, guarantee=guarantee)
         utility = self._utility(utility, search, schema)
         slack = Fraction(0) if self.delta is None else _delta(self.delta)
-        check_whole("brevity", self.brevity, MOST_BREVITY // schema.width, least=0)
+        brevity = schema.release.get("brevity", 0) if self.brevity is None else self.brevity
+        check_whole("brevity", brevity, MOST_BREVITY // schema.width, least=0)
         resolved = replace(
             self,
             detector=rule,
@@ -346,6 +349,7 @@ class Settings:
             selection=_selection(self.selection, self.accounting, slack),
             guarantee=guarantee,
             steepness=terms.steepness(self, rule),
+            brevity=brevity,
         )
         bill = terms.price(resolved, search, utility, (exact(epsilon), slack))
         for eta in {bill.eta, bill.step_eta} - {Fraction(0)}:
@@ -392,7 +396,7 @@ def plan(
     schema: Schema,
     epsilon: object,
     *,
-    detector: str | Detector = "lof",
+    detector: str | Detector | None = None,
     search: str | Search = "auto",
     utility: object = "population",
     samples: int | None = None,
@@ -403,7 +407,7 @@ def plan(
     delta: object = None,
     steepness: int | None = None,
     limit: int | None = None,
-    brevity: int = 0,
+    brevity: int | None = None,
     show_metric: bool = True,
     settings: Settings | None = None,
 ) -> Plan:

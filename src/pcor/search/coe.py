@@ -79,7 +79,7 @@ class MatchingContexts:
 def matching_contexts(
     table: Table,
     record: int | str,
-    detector: str | Detector = "lof",
+    detector: str | Detector | None = None,
     *,
     limit: int = ENUMERATION_LIMIT,
     progress: Progress | None = None,
@@ -89,7 +89,7 @@ def matching_contexts(
     Args:
         table: the rows.
         record: the record's id, or its 0-based row number where the schema has no id.
-        detector: a detector or its name.
+        detector: a detector or its name; by default that of the schema, or lof.
         limit: the largest space to enumerate.
         progress: called with (contexts done, contexts in all) now and then.
 
@@ -104,7 +104,7 @@ def matching_contexts(
 def matching_parts(
     table: Table,
     record: int | str,
-    detector: str | Detector = "lof",
+    detector: str | Detector | None = None,
     *,
     limit: int = ENUMERATION_LIMIT,
     progress: Progress | None = None,
@@ -116,7 +116,7 @@ def matching_parts(
     """
     found = table.record(record)
     check_size(found.space.size, limit)
-    validity = Validity(table, found, get_detector(detector))
+    validity = Validity(table, found, get_detector(detector, table.schema))
     return _parts(validity, progress)
 
 
@@ -159,7 +159,7 @@ def patience(size: int, advice: str) -> str:
 
 
 def is_outlier(
-    table: Table, record: int | str, context: AnyContext, detector: str | Detector = "lof"
+    table: Table, record: int | str, context: AnyContext, detector: str | Detector | None = None
 ) -> bool:
     """Tell whether the record is an outlier in the context. For the owner only.
 
@@ -170,19 +170,19 @@ def is_outlier(
         ContextError: the context cannot be read, or is of another schema.
     """
     check_table(table)
-    validity = Validity(table, table.record(record), get_detector(detector))
+    validity = Validity(table, table.record(record), get_detector(detector, table.schema))
     return bool(validity([Context.read(table.schema, context).mask])[0])
 
 
 def outliers(
-    table: Table, context: AnyContext | None = None, detector: str | Detector = "lof"
+    table: Table, context: AnyContext | None = None, detector: str | Detector | None = None
 ) -> list[int | str]:
     """Return the records that are outliers in one context. For the owner only.
 
     Args:
         table: the rows.
         context: where to look; by default the whole table.
-        detector: a detector or its name.
+        detector: a detector or its name; by default that of the schema, or lof.
 
     Raises:
         ContextError: the context cannot be read, or is of another schema.
@@ -192,7 +192,7 @@ def outliers(
 
 
 def outlier_rows(
-    table: Table, context: AnyContext | None = None, detector: str | Detector = "lof"
+    table: Table, context: AnyContext | None = None, detector: str | Detector | None = None
 ) -> list[tuple[int | str, float]]:
     """Return the outliers of one context, each with its metric, the largest first. Owner only."""
     check_table(table)
@@ -201,12 +201,12 @@ def outlier_rows(
 
 
 def _flagged(
-    table: Table, context: AnyContext | None, detector: str | Detector
+    table: Table, context: AnyContext | None, detector: str | Detector | None
 ) -> tuple[int, NDArray[np.float64]]:
     """Return a context's mask and the metrics that are outliers in it."""
     full = Context.full(table.schema)
     mask = (full if context is None else Context.read(table.schema, context)).mask
-    rule = get_detector(detector)
+    rule = get_detector(detector, table.schema)
     values, counts = table.distribution(mask)
     if len(values) == 0 or int(counts.sum()) < rule.min_population:
         return mask, values[:0]
