@@ -44,6 +44,14 @@ _HEADER = """\
 # was read off the data. Check each one, add what can occur but did not, remove what only an error
 # can have put there, and then delete the marks.
 """
+_RANGE = 'contexts = "range"  # an unbroken run; or "one" value, or "any" set of them'
+_ONE = '# contexts = "one"  # the record\'s own value or all; without this any set of values'
+_RELEASE = """\
+[release]
+detector = "grubbs"  # far from the mean, for so many rows
+# detector = "lof"  # the paper's: farther from its neighbours than they are; a low bar
+# detector = "tail:share=0.01"  # among the largest one in a hundred; for --guarantee dp
+"""
 NO_ID = (
     "no id column: a record is its row number, nothing is promised to whoever stands before it, "
     f"and guarantee {PureDP.name!r} is refused"
@@ -99,7 +107,7 @@ def draft(
             f"[attributes.{toml_value(attribute)}]",
             *_domain(columns[attribute], attribute),
         ]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", _RELEASE])
 
 
 def _check_metric(column: Any, name: str) -> None:
@@ -159,8 +167,10 @@ def _domain(column: Any, name: str) -> list[str]:
     numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
     if numeric and (len(values) > MOST_VALUES or math.inf in values or -math.inf in values):
         edges = _edges([float(v) for v in values])
-        return ["edges = [", *(f"  {toml_value(edge)},  {REVIEW}" for edge in edges), "]"]
-    return ["values = [", *(f"  {toml_value(value)},  {REVIEW}" for value in values), "]"]
+        listed = ["edges = [", *(f"  {toml_value(edge)},  {REVIEW}" for edge in edges), "]"]
+        return [*listed, _RANGE]
+    listed = ["values = [", *(f"  {toml_value(value)},  {REVIEW}" for value in values), "]"]
+    return [*listed, _RANGE if numeric else _ONE]
 
 
 def _edges(values: list[float]) -> list[float]:
