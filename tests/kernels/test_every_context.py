@@ -23,7 +23,7 @@ def test_blocks_hold_the_verdicts_and_populations_of_the_whole_space(
         found = list(blocks.blocks(validity))
     space = validity.record.space
     size = min(1 << bits, space.size)
-    assert [block.first for block in found] == list(range(0, space.size, size))
+    assert [int(block.indices[0]) for block in found] == list(range(0, space.size, size))
     masks = [space.mask(index) for index in range(space.size)]
     valid = np.concatenate([block.valid for block in found])
     populations = np.concatenate([block.populations for block in found])

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import random
 from collections import Counter
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pytest
 
 import pcor
 from pcor.errors import NoValidContext, StartError
+from pcor.releasing.request import Request
 from pcor.search import best_first
 from pcor.search.base import SamplingSearch
 from pcor.search.validity import Validity
@@ -198,3 +201,81 @@ def test_brevity_must_be_a_whole_number() -> None:
             pcor.plan(schema, 1, brevity=wrong)  # type: ignore[arg-type]
     assert "brevity" not in pcor.plan(schema, 1).to_dict()
     assert pcor.plan(schema, 1, brevity=5).to_dict()["brevity"] == 5
+
+
+# -- few members of many contexts -------------------------------------------------------------------
+
+
+def narrow(attributes: int = 30) -> tuple[pcor.Table, pcor.Schema]:
+    """Return 30 attributes of which two may be restricted: 466 members of 2^30 contexts."""
+    domains = {f"a{n}": {"values": ["x", "y"], "contexts": "one"} for n in range(attributes)}
+    schema = pcor.Schema(metric="metric", attributes=domains, max_clauses=2)
+    numbers = random.Random(0)  # noqa: S311 (test data)
+    columns = {name: [numbers.choice("xy") for _ in range(60)] for name in domains}
+    metric = [float(numbers.randrange(20)) for _ in range(59)] + [90.0]
+    return pcor.Table(pa.table(columns | {"metric": metric}), schema), schema
+
+
+@pytest.mark.parametrize("search", every_search(5), ids=lambda search: search.name)
+def test_few_members_are_found_among_many_contexts(search: pcor.Search) -> None:
+    table, schema = narrow()
+    assert (schema.most_contexts, schema.most_numbered) == (466, 1 << 30)
+    detector = pcor.Grubbs(min_population=5)
+    found = pcor.matching_contexts(table, 59, detector)
+    assert 0 < len(found) <= 466
+    drawn = pcor.release(table, 59, 1, detector, search, chooser=seeded(1))
+    assert drawn.context in set(found.contexts)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A utility of one's own, which the direct mechanism lists contexts for."""
+
+    sensitivity = 1
+    monotonic = True
+
+    def score(self, population: pcor.Population) -> int:
+        return population.size
+
+
+def test_a_utility_of_ones_own_is_drawn_from_members_alone() -> None:
+    table, _ = narrow(20)
+    detector = pcor.Grubbs(min_population=5)
+    drawn = pcor.release(table, 59, 1, detector, "direct", Rows(), chooser=seeded(1))
+    assert drawn.context in set(pcor.matching_contexts(table, 59, detector).contexts)
+
+
+@pytest.mark.parametrize("brevity", [0, 3])
+def test_the_pruned_descent_meets_every_member_once(
+    brevity: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in spaces that cannot be listed: no context is sorted, and limits cut on the way down."""
+    monkeypatch.setattr(best_first, "LARGEST_LIST", 0)
+    monkeypatch.setattr(best_first, "FIRST_STEP", 3)
+    monkeypatch.setattr(best_first, "LARGEST_STEP", 3)
+    detector, twin = TWINS["grubbs"]
+    met = 0
+    for case in CASES[:150]:
+        valid = case.coe(twin, detector.min_population)
+        if not valid or not case.schema.limited:
+            continue
+        table = case.table
+        validity = Validity(table, table.record(case.record), detector)
+        order = best_first.BestFirst(validity, table.cells.cell_counts, brevity)
+        while not order.finished:
+            order.advance()
+        expected = {mask: n - brevity * named(case, mask) for mask, n in valid.items()}
+        scores = [run.utility for run in order.ranked() for _ in range(run.count)]
+        assert dict(zip(order.masks(), scores, strict=True)) == expected
+        met += 1
+    assert met > 20
+
+
+def test_old_questions_keep_their_fingerprints() -> None:
+    """Or a ledger would charge for them again. Written down before there were families."""
+    schema = pcor.Schema(metric="pay", attributes={"job": ["a", "b"], "city": ["x", "y"]}, id="id")
+    names = {"dataset": "d", "analyst": "a"}
+    request = Request.of(pcor.plan(schema, "0.2", detector="lof"), 8, **names)
+    assert request.key == ("20354d8939b66439841df51cd3add4940724fd575791b506691a3b9bfa44ea16")
+    brief = Request.of(pcor.plan(schema, "0.2", detector="lof", brevity=5), 8, **names)
+    assert brief.key != request.key

@@ -27,7 +27,7 @@ from pcor.public.space import Space, clauses_and_items
 from pcor.rows.table import Record, Table, check_table
 from pcor.search.best_first import BestFirst
 from pcor.search.blocks import ENUMERATION_LIMIT
-from pcor.search.coe import Progress
+from pcor.search.coe import Progress, check_size
 from pcor.search.validity import Validity
 from pcor.support.threads import one_by_one
 
@@ -133,12 +133,15 @@ def calibrate(
     check_table(table)
     check_whole("rows", rows)
     check_whole("exposed", exposed, least=0)
+    check_whole("limit", limit)
+    if not table.schema.drawable(limit):
+        check_size(table.schema.most_walked, limit)
     rule = get_detector(detector, table.schema)
     asked = [
         (name, schema, kind)
         for name, schema in families(table.schema)
         for kind in ([rule, *stricter(rule)] if schema == table.schema else [rule])
-        if schema.most_walked <= limit
+        if schema.drawable(limit)
     ]
     samples = [
         _sampled(table, min(rows, max(_FEWEST_ROWS, _MOST_LOOKS // schema.most_walked)), seed)
@@ -159,7 +162,10 @@ def calibrate(
 def families(schema: Schema) -> list[tuple[str, Schema]]:
     """Return the schema's own family and some others, with their names; the same one only once."""
     short = [
-        {} if a.groups else {"contexts": "range" if a.ordered else "one"} for a in schema.attributes
+        {"groups": a.to_dict()["groups"]}
+        if a.groups
+        else {"contexts": "range" if a.ordered else "one"}
+        for a in schema.attributes
     ]
     few = [most for most in (3, 2, 1) if most < len(schema.attributes)]
     found = [
@@ -180,15 +186,13 @@ def families(schema: Schema) -> list[tuple[str, Schema]]:
     return list(seen.values())
 
 
-def _with_families(schema: Schema, kinds: list[dict[str, str]], **limits: int) -> Schema:
-    """Return the schema with other families; an attribute with groups keeps them unless any set."""
+def _with_families(schema: Schema, kinds: list[dict[str, Any]], **limits: int) -> Schema:
+    """Return the schema with other families, one for each attribute."""
     declared = schema.to_dict()
-    own = zip(declared["attributes"].items(), schema.attributes, kinds, strict=True)
+    own = zip(declared["attributes"].items(), kinds, strict=True)
     attributes = {
-        name: {k: v for k, v in said.items() if k not in ("contexts", "groups")}
-        | kind
-        | ({"groups": said["groups"]} if attribute.groups and any(kinds) else {})
-        for (name, said), attribute, kind in own
+        name: {k: v for k, v in said.items() if k not in ("contexts", "groups")} | kind
+        for (name, said), kind in own
     }
     return Schema.from_dict(declared | {"attributes": attributes, "contexts": limits})
 

@@ -75,7 +75,10 @@ def changed_table(table: Table, *, removed: Sequence[Row] = (), added: Sequence[
 
 def verdicts(validity: Validity) -> NDArray[np.bool_]:
     """Return the verdict on each context of the record's space, by index."""
-    return np.concatenate([block.valid for block in blocks(validity)])
+    valid = np.zeros(validity.record.space.size, dtype=bool)
+    for block in blocks(validity):
+        valid[block.indices] = block.valid
+    return valid
 
 
 class KnownVerdicts(Validity):

@@ -22,9 +22,10 @@ from pcor.audit.divergence import log_chances
 from pcor.detectors import Detector, get_detector
 from pcor.errors import NoValidContext, ParameterError, TooLarge, check_whole, counted
 from pcor.mechanism.randomness import RandomSource
-from pcor.public.context import Context
+from pcor.public.context import Context, mask_of
 from pcor.public.guarantee import PureDP
 from pcor.public.schema import Schema
+from pcor.public.space import Space
 from pcor.releasing.plan import Plan
 from pcor.releasing.run import best_first, explore
 from pcor.releasing.settings import Settings
@@ -206,12 +207,25 @@ def flagged_contexts(
 ) -> Iterator[tuple[Context, list[int | str]]]:
     """Look at random contexts; yield those that have outliers, with these in row order."""
     for _ in range(looks):
-        bits = numbers.getrandbits(table.schema.width)
-        if all(bits & own for own in table.schema.attribute_masks):
-            context = Context.from_mask(table.schema, bits)
+        context = _random_context(table, numbers)
+        if context is not None:
             flagged = outliers(table, context, detector)
             if flagged:
                 yield context, flagged
+
+
+def _random_context(table: Table, numbers: random.Random) -> Context | None:
+    """Return a context with every value at even odds; in smaller families one of a random row's."""
+    schema = table.schema
+    if schema.most_contexts == 1 << (schema.width - len(schema.attributes)):
+        bits = numbers.getrandbits(schema.width)
+        fits = all(bits & own for own in schema.attribute_masks)
+        return Context.from_mask(schema, bits) if fits else None
+    rows = table.rows
+    codes = rows.cells[rows.cell[numbers.randrange(len(rows.metric))]]
+    space = Space(schema, mask_of(schema, codes))
+    mask = space.mask(numbers.randrange(space.size))
+    return Context.from_mask(schema, mask) if mask in space else None
 
 
 class Outcome(NamedTuple):

@@ -93,6 +93,13 @@ def check(
         say("the table does not fit the schema" if found else "the table fits the schema")
         if not declared.names_records:
             tell(f"note: {NO_ID}")
+        for attribute in declared.attributes:
+            if attribute.contexts == "range" and attribute.kind == "text":
+                order = ", ".join(map(str, attribute.values[:4]))
+                tell(
+                    f"note: contexts have ranges of {attribute.name!r}, and its values are words: the "
+                    f"order in which they are declared counts ({order}, ...)"
+                )
         _say_size(declared)
         if marks:
             tell(f"{marks} lines of the schema are still marked REVIEW")
@@ -109,10 +116,11 @@ def _size(schema: Schema) -> dict[str, int | str]:
 
 def _say_size(schema: Schema) -> None:
     """Say how many contexts there are; after the draft or the check, what that rules out."""
+    what = "values" if schema.most_steps == schema.width - len(schema.attributes) else "steps"
     say(
         f"{schema.width} values of {len(schema.attributes)} attributes: "
         f"{counted(schema.most_contexts)} contexts can contain a record "
-        f"({schema.most_steps} values may come or go)."
+        f"({schema.most_steps} {what} may come or go)."
     )
     if too_much := beyond_limits(schema):
         say(f"Note: {too_much}.")
@@ -120,9 +128,14 @@ def _say_size(schema: Schema) -> None:
 
 def beyond_limits(schema: Schema) -> str:
     """Say what is refused for its size, and where a limit can be raised; nothing if nothing is."""
-    size = schema.most_walked
+    size = schema.most_numbered
     if size <= ENUMERATION_LIMIT:
         return ""
+    if schema.drawable(ENUMERATION_LIMIT):
+        return (
+            f"{counted(size)} contexts are numbered before the limits on whole contexts: pcor audit "
+            "needs a larger --limit, or fewer values"
+        )
     drawing, listing = (
         f"--guarantee {PureDP.name}, --search direct, pcor tradeoff",
         "pcor audit, pcor contexts",

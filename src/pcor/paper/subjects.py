@@ -136,5 +136,5 @@ def _start(validity: Validity, seed: int) -> Context:
         return start
     # So few that random tries miss them: list them.
     space, parts = validity.record.space, blocks(validity)
-    valid = np.concatenate([part.first + np.flatnonzero(part.valid) for part in parts])
+    valid = np.concatenate([part.indices[part.valid] for part in parts])
     return Context.from_mask(space.schema, space.mask(int(valid[chooser.uniform(len(valid))])))

@@ -116,6 +116,11 @@ class Attribute:
             shares = _checked_shares(self.name, self.shares, len(self.values))
             object.__setattr__(self, "shares", shares)
         check_kind(self.name, self.contexts)
+        if self.contexts == "range" and self.other is not None:
+            raise SchemaError(
+                f"attribute {self.name!r}: a range needs an order, and other = {self.other!r} has no "
+                'place in one: it stands for everything else; take contexts = "one", or groups'
+            )
 
     def in_family(self, contexts: object = None, groups: object = None) -> Attribute:
         """Return the attribute with the sets that contexts may have of it.

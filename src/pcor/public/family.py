@@ -43,6 +43,9 @@ Groups = tuple[tuple[str, frozenset[int]], ...]
 # For each chain the values that each of its steps adds, as bits of the attribute.
 Chains = tuple[tuple[int, ...], ...]
 
+# Where limits hold, contexts are listed if no attribute has more sets with a record's value.
+MOST_SETS = 1 << 16
+
 # How many sets there are of so many clauses (0 or 1) and so many named items.
 Sizes = Mapping[tuple[int, int], int]
 
@@ -91,14 +94,17 @@ def read_groups(attribute: Attribute, declared: object) -> Groups:
                 f"{who}: the groups {one!r} and {other!r} overlap; of two groups one must be "
                 "inside the other, or they must have no value in common"
             )
-    return tuple(sorted(found.items(), key=lambda group: len(group[1])))
+    # In one order however they are declared: it is part of the schema's fingerprint.
+    return tuple(sorted(found.items(), key=lambda group: (len(group[1]), sorted(group[1]))))
 
 
 def _check_group_name(attribute: Attribute, name: object) -> None:
+    from pcor.public.domain import find_code  # it declares families, with this module
+
     who = f"attribute {attribute.name!r}"
     if not isinstance(name, str) or not name or not is_printable(name):
         raise SchemaError(f"{who}: a group must be named by a text that can be printed")
-    if name in {str(value) for value in attribute.values}:
+    if find_code(attribute, name) >= 0:
         raise SchemaError(f"{who}: the group {name!r} is named like a value; give it another name")
     if attribute.edges is not None and _LIKE_BINS.search(name):
         raise SchemaError(

@@ -58,6 +58,7 @@ from functools import cached_property
 from itertools import accumulate
 from math import prod
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pcor.errors import ContextError, RecordError, SchemaError, did_you_mean
@@ -72,7 +73,7 @@ from pcor.public.domain import (
     check_word,
     find_code,
 )
-from pcor.public.family import combined, most_sets, most_sizes, most_steps
+from pcor.public.family import MOST_SETS, combined, most_sets, most_sizes, most_steps
 from pcor.public.record_ids import TYPES, check_declared, matches
 
 # A schema is declared with these, so they are found here too.
@@ -97,6 +98,9 @@ POSITIONS = ("public",)
 
 # Contexts are bits of one number while they are visited one by one: so many steps at most.
 MOST_STEPS = 60
+
+# A space of up to this many contexts can be listed whole, whatever its steps.
+LARGEST_LIST = 1 << 24
 
 _TABLES = ("dataset", "metric", "attributes", "contexts", "release")
 _DATASET = ("name", "id", "id_type", "id_pattern", "positions", "rows")
@@ -155,7 +159,7 @@ class Schema:
     rows: str | None
     max_clauses: int | None
     max_named: int | None
-    release: dict[str, Any]
+    release: Mapping[str, Any]
 
     def __init__(
         self,
@@ -176,6 +180,9 @@ class Schema:
     ) -> None:
         if not isinstance(attributes, Mapping):
             raise SchemaError("attributes must map each column's name to its domain")
+        for given, what in ((contexts, "contexts"), (groups, "groups")):
+            if not isinstance(given, Mapping | None):
+                raise SchemaError(f"{what} must map the names of attributes to what is declared")
         columns = tuple(
             _with_family(_attribute(key, declared), contexts, groups)
             for key, declared in attributes.items()
@@ -273,10 +280,16 @@ class Schema:
         It leaves out all below a context with too many clauses. What a sentence names can become
         fewer on the way down, so ``max_named`` spares it nothing.
         """
-        if self.max_clauses is None or self.most_steps > MOST_STEPS:
+        listed = all(most_sets(attribute) <= MOST_SETS for attribute in self.attributes)
+        if self.max_clauses is None or self.most_steps > MOST_STEPS or not listed:
             return self.most_numbered
         sizes = [most_sizes(attribute, None) for attribute in self.attributes]
         return combined(sizes, self.max_clauses, None)
+
+    def drawable(self, limit: int) -> bool:
+        """Tell whether contexts can be met best first, or listed, within a limit."""
+        listed = self.most_numbered <= LARGEST_LIST or self.most_steps <= MOST_STEPS
+        return listed and self.most_walked <= limit
 
     @cached_property
     def most_steps(self) -> int:
@@ -372,7 +385,7 @@ class Schema:
             "metric": {key: value for key, value in metric.items() if value is not None},
             "attributes": {a.name: a.to_dict() for a in self.attributes},
             **({"contexts": limits} if limits else {}),
-            **({"release": self.release} if self.release else {}),
+            **({"release": dict(self.release)} if self.release else {}),
         }
 
     def to_toml(self) -> str:
@@ -533,9 +546,12 @@ def _with_family(
     return attribute.in_family(kind, named)
 
 
-def _release(given: Mapping[str, Any] | None) -> dict[str, Any]:
+def _release(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Return how records are released where nobody says otherwise, or refuse what cannot be."""
-    declared = {} if given is None else dict(given)
+    if not isinstance(given, Mapping | None):
+        raise SchemaError('release must be a table, such as {"detector": "grubbs"}')
+    # In one order however it is declared: it is part of the schema's fingerprint.
+    declared = {} if given is None else {key: given[key] for key in sorted(given)}
     _check_keys("[release]", declared, tuple(_RELEASE))
     for key, value in declared.items():
         kind = _RELEASE[key]
@@ -544,7 +560,9 @@ def _release(given: Mapping[str, Any] | None) -> dict[str, Any]:
             raise SchemaError(f"[release] {key} must be {wanted}, not {value!r}")
         if isinstance(value, str):
             check_name(f"[release] {key}", value)
-    return declared
+        if isinstance(value, int) and value < 0:
+            raise SchemaError(f"[release] {key} must be at least 0, not {value!r}")
+    return MappingProxyType(declared)
 
 
 def _limit(name: str, limit: int | None, most: int | None) -> int | None:

@@ -24,8 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.public.context import Words, pack, unpack
-from pcor.public.family import chains, named_items
+from pcor.public.family import MOST_SETS, chains, named_items
 from pcor.public.schema import Schema
+
+# Members are listed where their numbers fit 64 bits.
+MOST_NUMBERED = 1 << 60
 
 # Numbers of contexts, as arrays have them.
 Indices = NDArray[np.uint64]
@@ -280,6 +283,44 @@ class Space:
                 yes &= numbers <= limit
         return yes
 
+    def members(self) -> Indices | None:
+        """Return the indices of all contexts that the limits leave, rising.
+
+        Attribute by attribute, as far as the limits allow: it takes as long as there are members.
+        ``None`` where one attribute alone has too many sets for that, or no limit is declared.
+        """
+        if not self.schema.limited or not self._listable:
+            return None
+        found = np.zeros((1, 3), dtype=np.int64)  # index, clauses, items
+        for place in range(len(self.schema.attributes)):
+            sets = self._sets_of(place)
+            found = (found[:, np.newaxis] + sets).reshape(-1, 3)
+            found = found[self._within(found[:, 1], found[:, 2])]
+        return np.sort(found[:, 0]).astype(np.uint64)
+
+    @property
+    def _listable(self) -> bool:
+        return self.size <= MOST_NUMBERED and all(
+            prod(self.radices[d] for d in self._digits(place)) <= MOST_SETS
+            for place in range(len(self.schema.attributes))
+        )
+
+    def _digits(self, place: int) -> list[int]:
+        """Return which digits of an index are the levels of an attribute's chains."""
+        return [d for d, one in enumerate(self.chains) if one.attribute == place]
+
+    def _sets_of(self, place: int) -> NDArray[np.int64]:
+        """Return what each set of an attribute adds to an index, its clauses and its items."""
+        digits = self._digits(place)
+        items = self._items_along(place, digits).ravel()
+        sets = np.zeros((len(items), 3), dtype=np.int64)
+        rest = np.arange(len(items))
+        for d in digits:
+            rest, level = np.divmod(rest, self.radices[d])
+            sets[:, 0] += level * self.strides[d]
+        sets[:, 1], sets[:, 2] = items > 0, items
+        return sets
+
     def every_admitted(self) -> NDArray[np.bool_]:
         """Return for each numbered context whether the limits leave it in the family."""
         return self._within(*self.every_clauses_and_items())
@@ -293,7 +334,7 @@ class Space:
         clauses = np.zeros(shape, dtype=np.int64)
         named = np.zeros(shape, dtype=np.int64)
         for place in range(len(self.schema.attributes)):
-            digits = [d for d, one in enumerate(self.chains) if one.attribute == place]
+            digits = self._digits(place)
             if not digits:
                 continue
             items = self._items_along(place, digits)

@@ -119,7 +119,7 @@ def _word(text: object, words: re.Pattern[str] | None) -> str:
 def _clause(schema: Schema, said: Phrase, most: int | None) -> str:
     attribute = said.attribute
     listed = _list([_item(attribute, item) for item in said.items], most)
-    unit = _unit(attribute)
+    unit = "" if any(item.group for item in said.items) else _unit(attribute)
     listed = f"{listed} {unit}" if unit else listed
     name = _word(attribute.spoken, _WORDS_OF_NAMES)
     if not said.excepted:
@@ -143,7 +143,8 @@ def _item(attribute: Attribute, item: Item) -> str:
         return _interval(attribute, item)
     first, last = attribute.values[item.first], attribute.values[item.last]
     # A range must not read like a value of its own.
-    words = None if _is_name(attribute, f"{first} to {last}") else _words_of(attribute)
+    ranges = f"{first} to {last}", f"{first} to {last}."
+    words = None if any(_is_name(attribute, text) for text in ranges) else _words_of(attribute)
     if item.first == item.last:
         return _value(attribute, first, _words_of(attribute))
     return f"{_value(attribute, first, words)} to {_value(attribute, last, words)}"

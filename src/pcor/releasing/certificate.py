@@ -100,14 +100,19 @@ class Release:
             if same:
                 context = Context.from_bits(plan.schema, certificate["bits"])
                 record, private = certificate["record"], certificate["private"]
+                engine = certificate.get("engine", "unknown")
+                value = certificate.get("metric_value")
+                if value is not None and not plan.settings.show_metric:
+                    # Told once, and not to be told again: the sentence is written anew.
+                    return cls(record, context, plan, private, engine=engine)
                 return cls(
                     record,
                     context,
                     plan,
                     private,
                     stored=certificate,
-                    engine=certificate.get("engine", "unknown"),
-                    metric_value=certificate.get("metric_value"),
+                    engine=engine,
+                    metric_value=value,
                 )
         except (KeyError, TypeError, AttributeError):
             raise ParameterError(
@@ -287,7 +292,8 @@ def _plain_words(release: Release) -> str:
     if wanted is not None:
         said = (
             f"if the {metric} of this record is clearly {unusual} in some large group (at least "
-            f"{wanted.rows:,} rows, a margin of at least {wanted.margin:,}), it likely is, "
+            f"{wanted.rows_in_words}{wanted.of_utility}, a margin of at least {wanted.margin:,}), "
+            "it likely is, "
             "compared with the others in this one; if not, this group says nothing about it."
         )
     return (

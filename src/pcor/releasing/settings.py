@@ -349,7 +349,7 @@ class Settings:
             selection=_selection(self.selection, self.accounting, slack),
             guarantee=guarantee,
             steepness=terms.steepness(self, rule),
-            brevity=brevity,
+            brevity=brevity or None,  # so that a request without it is as it was before
         )
         bill = terms.price(resolved, search, utility, (exact(epsilon), slack))
         for eta in {bill.eta, bill.step_eta} - {Fraction(0)}:

@@ -85,9 +85,9 @@ class Explorer:
     def every_valid(self) -> list[int]:
         """Return all valid contexts of the space."""
         return [
-            self.space.mask(block.first + int(place))
+            self.space.mask(int(index))
             for block in blocks(self._validity)
-            for place in np.flatnonzero(block.valid)
+            for index in block.indices[block.valid]
         ]
 
     def valid_neighbours(self, mask: int) -> list[int]:
@@ -99,15 +99,21 @@ class Explorer:
 
     def sample(self, *, wanted: int, cap: int) -> list[int]:
         """Draw valid contexts uniformly with replacement, trying at most ``cap``."""
-        indices = self._chooser.sample(
-            self.space.size,
-            lambda tried: self._validity([self.space.mask(index) for index in tried]),
+        members = self.space.members()  # limits may leave few of those that are numbered
+
+        def masks(places: Sequence[int]) -> list[int]:
+            numbers = places if members is None else [int(members[place]) for place in places]
+            return [self.space.mask(number) for number in numbers]
+
+        places = self._chooser.sample(
+            self.space.size if members is None else len(members),
+            lambda tried: self._validity(masks(tried)),
             wanted=wanted,
             cap=cap,
         )
-        if not indices:
+        if not places:
             raise NoValidContext(NONE_FOUND)
-        return [self.space.mask(index) for index in indices]
+        return masks(places)
 
     def pick(self, masks: Sequence[int]) -> int:
         """Return one of the contexts, each with the same chance. Free: it looks at no utility."""

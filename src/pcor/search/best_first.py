@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from pcor.mechanism.ordered_selection import Run
 from pcor.public.context import unpack
-from pcor.public.schema import MOST_STEPS
+from pcor.public.schema import LARGEST_LIST, MOST_STEPS
 from pcor.public.space import Space, clauses_and_items
 from pcor.search.blocks import block, block_size
 from pcor.search.validity import Validity
@@ -36,9 +36,6 @@ _NOTHING: Indices = np.zeros(0, dtype=np.int64)
 
 FIRST_STEP = 128
 LARGEST_STEP = 1 << 16
-
-# A space of up to this many contexts can be listed whole.
-LARGEST_LIST = 1 << 24
 
 # After this many contexts the whole space is sorted, if it is not too large for that.
 _SORT_AFTER = 1 << 13

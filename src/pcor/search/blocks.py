@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.public.space import Space
+from pcor.public.space import Indices, Space
 from pcor.search.validity import Validity
 
 # The largest space that is enumerated when nobody says otherwise; public. 2^24 contexts are half a
@@ -38,9 +38,9 @@ def block_size(space: Space) -> int:
 
 
 class Block(NamedTuple):
-    """The contexts of index ``first`` on: which are valid, and how many rows each covers."""
+    """Some contexts by their indices: which are valid, and how many rows each covers."""
 
-    first: int
+    indices: Indices
     valid: NDArray[np.bool_]
     populations: NDArray[np.int64]
 
@@ -48,8 +48,22 @@ class Block(NamedTuple):
 def blocks(validity: Validity) -> Iterator[Block]:
     """Yield the verdicts and populations of a record's whole space, block by block."""
     space = validity.record.space
-    for first in range(0, space.size, block_size(space)):
-        yield block(validity, space, first)
+    members = space.members()
+    if members is None:
+        for first in range(0, space.size, block_size(space)):
+            yield block(validity, space, first)
+        return
+    for first in range(0, max(1, len(members)), LARGEST_BLOCK):
+        indices = members[first : first + LARGEST_BLOCK]
+        words = space.words_of(indices)
+        populations = validity.table.cells.populations(words)
+        yield Block(indices, validity.judge(validity.cells, words), populations)
+
+
+def listed_size(space: Space) -> int:
+    """Return how many contexts are judged to find all that are valid."""
+    members = space.members()
+    return space.size if members is None else len(members)
 
 
 def block(validity: Validity, space: Space, first: int) -> Block:
@@ -66,4 +80,5 @@ def block(validity: Validity, space: Space, first: int) -> Block:
     radices = np.array(space.radices[: inner_chains(space)], dtype=np.int64)
     block_totals(required, radices, weights, moments)
     valid = validity.judge_members(inside, inner | shared, moments)
-    return Block(first, valid, moments[0].astype(np.int64))
+    indices = np.arange(first, first + size, dtype=np.uint64)
+    return Block(indices, valid, moments[0].astype(np.int64))

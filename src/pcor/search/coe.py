@@ -18,7 +18,7 @@ from pcor.errors import TooLarge, counted, others_code
 from pcor.public.context import Context
 from pcor.public.schema import Value
 from pcor.rows.table import Table, check_table
-from pcor.search.blocks import ENUMERATION_LIMIT, blocks
+from pcor.search.blocks import ENUMERATION_LIMIT, blocks, listed_size
 from pcor.search.validity import Validity
 
 # The advice to raise a limit stops here: at that pace it is eight hours.
@@ -115,17 +115,19 @@ def matching_parts(
     not when the first part is asked for.
     """
     found = table.record(record)
-    check_size(found.space.size, limit)
+    check_size(listed_size(found.space), limit)
     validity = Validity(table, found, get_detector(detector, table.schema))
     return _parts(validity, progress)
 
 
 def _parts(validity: Validity, progress: Progress | None) -> Iterator[MatchingContexts]:
     space = validity.record.space
+    done, every = 0, listed_size(space)
     for block in blocks(validity):
-        masks = space.words_of(block.first + np.flatnonzero(block.valid).astype(np.uint64))
+        masks = space.words_of(block.indices[block.valid])
+        done += len(block.valid)
         if progress is not None:
-            progress(block.first + len(block.valid), space.size)
+            progress(done, every)
         yield MatchingContexts(validity.table, masks, block.populations[block.valid])
 
 

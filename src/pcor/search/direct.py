@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from pcor.errors import NO_CONTEXT, NoValidContext, TooLarge, check_whole, counted
 from pcor.public.guarantee import USUAL, Guarantee
-from pcor.public.schema import MOST_STEPS, Schema
+from pcor.public.schema import LARGEST_LIST, Schema
 from pcor.search.base import Explorer, Search
 from pcor.search.blocks import ENUMERATION_LIMIT
 
@@ -60,12 +60,11 @@ class Direct(Search):
 
     def check(self, schema: Schema, guarantee: Guarantee = USUAL) -> None:
         """Refuse a space that is too large; its size is public, and so is what else there is."""
-        size = schema.most_walked
-        if schema.most_steps > MOST_STEPS and size > ENUMERATION_LIMIT:
-            size = max(size, COUNTABLE + 1)  # it can be neither listed nor walked
-        if size <= min(self.limit, COUNTABLE):
+        size, most = schema.most_walked, min(self.limit, COUNTABLE)
+        if schema.drawable(most):
             return
-        most = min(self.limit, COUNTABLE)
+        if size <= most:  # no limit helps: it can be neither listed nor walked
+            most = LARGEST_LIST
         python, cli, service = guarantee.instead
         raise TooLarge(
             f"{guarantee.drawn_from} draws among all {counted(size)} contexts that can contain a "

@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from pcor.detectors import CountDetector
 from pcor.errors import ParameterError, plain
 from pcor.mechanism.ordered_selection import Run
+from pcor.public.schema import LARGEST_LIST
 from pcor.public.space import clauses_and_items
 from pcor.search.best_first import (
     FIRST_STEP,
-    LARGEST_LIST,
     LARGEST_STEP,
     Descent,
     RankedCandidates,
@@ -201,6 +201,7 @@ class Requirement:
         margin: so many fewer rows in the record's region than the share allows.
         rows: so many rows: ``people`` of them beyond what is too few for any outlier.
         of_utility: what else the utility asks for, in words.
+        brevity: how many rows more for each thing that the words for the context name.
     """
 
     chance: Fraction
@@ -208,14 +209,21 @@ class Requirement:
     margin: int
     rows: int
     of_utility: str
+    brevity: int = 0
 
     @property
     def condition(self) -> str:
         """Where the record must stand out, and by how much, to go on from "an outlier"."""
         return (
-            f"in some context of at least {self.rows:,} rows{self.of_utility} by a margin of "
+            f"in some context of at least {self.rows_in_words}{self.of_utility} by a margin of "
             f"at least {self.margin:,}"
         )
+
+    @property
+    def rows_in_words(self) -> str:
+        """How many rows the context must cover."""
+        more = f", and {self.brevity:,} more for each thing that its words name,"
+        return f"{self.rows:,} rows{more if self.brevity else ''}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers, for programs and certificates."""
@@ -224,6 +232,7 @@ class Requirement:
             "people": self.people,
             "margin": self.margin,
             "rows": self.rows,
+            **({"brevity": self.brevity} if self.brevity else {}),
             "text": str(self),
         }
 
@@ -260,6 +269,5 @@ def needed(
     scale = detector.share_exact.denominator
     people, margin = -(-score // scale), -(-score // (steepness * scale))
     shared = f" that shares at least {people:,} rows with the chosen context" if overlap else ""
-    if brevity:
-        shared += f" (and {brevity:,} more for each thing that its words name)"
-    return Requirement(wanted, people, margin, people + detector.min_population - 1, shared)
+    rows = people + detector.min_population - 1
+    return Requirement(wanted, people, margin, rows, shared, brevity)

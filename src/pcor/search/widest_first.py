@@ -23,6 +23,7 @@ from pcor.public.guarantee import USUAL, Guarantee
 from pcor.public.schema import Schema
 from pcor.public.space import Space
 from pcor.search.base import MOST_TRIES, NONE_FOUND, ContextBits, Explorer, GraphSearch
+from pcor.search.blocks import listed_size
 from pcor.search.guess import Guess, Numbers
 
 # How many contexts are proposed unless somebody says otherwise: more where the space is larger, up
@@ -114,7 +115,7 @@ class WidestFirst(GraphSearch):
         tries = usual_tries(len(explorer.space.steps)) if self.tries is None else self.tries
         given = [] if self.start is None else [explorer.begin(self.start, tries=1)]
         guess = self.guess(explorer.space)
-        if explorer.space.size <= tries:
+        if listed_size(explorer.space) <= tries:
             found = explorer.rows(explorer.every_valid())
         else:
             found = _Climb(explorer, guess, tries).run(explorer.rows(given))
