@@ -203,7 +203,7 @@ def test_brevity_must_be_a_whole_number() -> None:
     assert pcor.plan(schema, 1, brevity=5).to_dict()["brevity"] == 5
 
 
-# -- few members of many contexts -------------------------------------------------------------------
+# -- few members of many contexts ------------------------------------------------------------------
 
 
 def narrow(attributes: int = 30) -> tuple[pcor.Table, pcor.Schema]:

@@ -27,6 +27,7 @@ from pcor.errors import ParameterError, TooLarge, counted, others_code
 from pcor.rows.cell_table import CellTable
 from pcor.rows.encoding import LARGEST_METRIC
 from pcor.rows.table import Record
+from pcor.search.blocks import listed_size
 from pcor.search.coe import Progress, patience
 from pcor.search.validity import Validity
 
@@ -219,8 +220,9 @@ def _judged_again(
     _check_verdicts(validity, kind, required, limit)
     before = verdicts(validity)
     cells = _in_window(validity, spare=1)
-    every = np.arange(space.size, dtype=np.uint64)
-    members = every[space.every_admitted()] if space.schema.limited else every
+    members = space.members()
+    if members is None:
+        members = np.flatnonzero(space.every_admitted()).astype(np.uint64)
     changed = []
     for done, (row, needed) in enumerate(zip(found, required, strict=True)):
         indices = members[space.covering(members, needed)]
@@ -239,8 +241,8 @@ def _check_verdicts(validity: Validity, kind: str, required: list[int], limit: i
     if limit is None:
         limit = VERDICT_LIMIT if validity.detector.has_kernel else SLOW_VERDICT_LIMIT
     space = validity.record.space
-    size = space.size
-    if size + sum(map(space.count_covering, required)) > limit:
+    size = listed_size(space)
+    if size + sum(min(size, space.count_covering(needed)) for needed in required) > limit:
         python, cli = patience(size, "raise limit="), patience(size, "raise --limit")
         if size <= limit:  # otherwise it does not help to try fewer rows
             removed = kind == "removed"

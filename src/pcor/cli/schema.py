@@ -97,8 +97,8 @@ def check(
             if attribute.contexts == "range" and attribute.kind == "text":
                 order = ", ".join(map(str, attribute.values[:4]))
                 tell(
-                    f"note: contexts have ranges of {attribute.name!r}, and its values are words: the "
-                    f"order in which they are declared counts ({order}, ...)"
+                    f"note: contexts have ranges of {attribute.name!r}, whose values are words: "
+                    f"the order in which they are declared counts ({order}, ...)"
                 )
         _say_size(declared)
         if marks:
@@ -133,8 +133,8 @@ def beyond_limits(schema: Schema) -> str:
         return ""
     if schema.drawable(ENUMERATION_LIMIT):
         return (
-            f"{counted(size)} contexts are numbered before the limits on whole contexts: pcor audit "
-            "needs a larger --limit, or fewer values"
+            f"{counted(size)} contexts are numbered before the limits on whole contexts: pcor "
+            "audit needs a larger --limit, or fewer values"
         )
     drawing, listing = (
         f"--guarantee {PureDP.name}, --search direct, pcor tradeoff",

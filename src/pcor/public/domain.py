@@ -118,8 +118,8 @@ class Attribute:
         check_kind(self.name, self.contexts)
         if self.contexts == "range" and self.other is not None:
             raise SchemaError(
-                f"attribute {self.name!r}: a range needs an order, and other = {self.other!r} has no "
-                'place in one: it stands for everything else; take contexts = "one", or groups'
+                f"attribute {self.name!r}: a range needs an order, and other = {self.other!r}, for "
+                'everything else, has no place in one; take contexts = "one", or groups'
             )
 
     def in_family(self, contexts: object = None, groups: object = None) -> Attribute:
