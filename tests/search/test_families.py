@@ -274,8 +274,8 @@ def test_the_pruned_descent_meets_every_member_once(
 def test_old_questions_keep_their_fingerprints() -> None:
     """Or a ledger would charge for them again. Written down before there were families."""
     schema = pcor.Schema(metric="pay", attributes={"job": ["a", "b"], "city": ["x", "y"]}, id="id")
-    names = {"dataset": "d", "analyst": "a"}
-    request = Request.of(pcor.plan(schema, "0.2", detector="lof"), 8, **names)
+    plain = pcor.plan(schema, "0.2", detector="lof")
+    request = Request.of(plain, 8, dataset="d", analyst="a")
     assert request.key == ("20354d8939b66439841df51cd3add4940724fd575791b506691a3b9bfa44ea16")
-    brief = Request.of(pcor.plan(schema, "0.2", detector="lof", brevity=5), 8, **names)
-    assert brief.key != request.key
+    brief = pcor.plan(schema, "0.2", detector="lof", brevity=5)
+    assert Request.of(brief, 8, dataset="d", analyst="a").key != request.key
