@@ -1,4 +1,4 @@
-"""What families change, on four tables. NOT PRIVATE: seeded, and it reads rows; for the results page.
+"""What families change, on four tables. NOT PRIVATE: seeded, it reads rows; for the results page.
 
 For each table and family: how many of some random rows are outliers in some context; and for
 records that are outliers in every family, what the sentence names, how many rows its context keeps
