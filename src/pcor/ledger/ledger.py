@@ -268,9 +268,16 @@ class Ledger:
             LedgerError: the ledger cannot be read or written, or is damaged.
         """
         check_table(table)
-        plan = Settings.of(**options).plan(table.schema, epsilon)
-        names = {"dataset": dataset, "analyst": analyst, "key": key, "version": version}
-        return self.release_planned(plan, table, record, chooser=chooser, **names)
+        return self.release_planned(
+            Settings.of(**options).plan(table.schema, epsilon),
+            table,
+            record,
+            dataset=dataset,
+            analyst=analyst,
+            key=key,
+            version=version,
+            chooser=chooser,
+        )
 
     def release_planned(
         self,
@@ -278,12 +285,23 @@ class Ledger:
         table: Table,
         record: int | str,
         *,
+        dataset: str,
+        analyst: str = OWNER,
+        key: str | None = None,
+        version: str | None = None,
         chooser: RandomSource | None = None,
-        **names: Any,
     ) -> Release:
         """Carry out a plan that was made for this table's schema; as ``release``, which plans."""
         chooser = SystemRandomSource() if chooser is None else chooser
-        request = self.request(plan, record, private=chooser.private, **names)
+        request = self.request(
+            plan,
+            record,
+            private=chooser.private,
+            dataset=dataset,
+            analyst=analyst,
+            key=key,
+            version=version,
+        )
         return release_paid(self, request, plan, table, record, chooser)
 
     remembers = True
