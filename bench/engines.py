@@ -229,7 +229,7 @@ def _real(data: Path, name: str) -> tuple[pa.Table, pcor.Schema]:
     if name == "demo":
         from pcor import demo
 
-        rows, schema = demo.salaries(), demo.salary_schema()
+        rows, schema = demo.salaries(), demo.salary_schema(any_set=True)
     else:
         rows = parquet.read_table(data / f"{name}.parquet")
         schema = pcor.Schema.from_file(data / f"{name}.toml")

@@ -19,13 +19,13 @@ from pcor.public import wording
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
-# "... among rows where a is b; c is d." to the end of its line; it may break after "where" or ";".
+# "... among claims where a is b; c is d." to the end of its line; it may break after "where" or ";".
 SENTENCE = re.compile(
-    r"\bRecord\s+(?P<record>\w+) \((?P<value>[\d,.]+)\) is (?:an outlier by|unusually high in)"
+    r"\bRecord\s+(?P<record>\w+) \((?P<value>[\d,.]+(?: dollars)?)\) is (?:an outlier by|unusually high in)"
     r" (?P<metric>\w+) \((?P<detector>\w+)\)"
     r"(?: in some context of at least [^()\n]+ \(if not, this says nothing\), then with a chance of"
-    r" at least 0\.99 also)? among (?:all rows"
-    r"|rows where\s+(?!\.\.\.)(?P<context>(?:[^\n]|(?<=;)\n)+?))\.[ \t]*$",
+    r" at least 0\.99 also)? among (?:all \w+"
+    r"|\w+ where\s+(?!\.\.\.)(?P<context>(?:[^\n]|(?<=;)\n)+?))\.[ \t]*$",
     re.MULTILINE | re.IGNORECASE,
 )
 
@@ -74,7 +74,8 @@ def is_true(one: Shown, page: str) -> bool:
     full = pcor.Context.full(table.schema).values
     context = full | wording.read_sentence(table.schema, one.context)
     rule = SETTINGS.get((page, one.detector), one.detector)
-    if wording.amount(table.record(int(one.record)).value, None) != one.value:
+    value = table.record(int(one.record)).value
+    if one.value not in (wording.amount(value, unit) for unit in (None, table.schema.metric.unit)):
         return False
     return pcor.is_outlier(table, int(one.record), context, rule)
 

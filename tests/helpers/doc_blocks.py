@@ -16,7 +16,7 @@ HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 EXIT = re.compile(r"#\s*exit (\d+)\s*$")
 # A context in expected output: to a full stop at the end of a line; lines may break after ";".
 DRAWN = re.compile(
-    r"among rows where\s+(\.\.\.|(?:(?!\.\.\.)[^\n]|(?<=;)\n)+?\.)[ \t]*$", re.MULTILINE
+    r"among \w+ where\s+(\.\.\.|(?:(?!\.\.\.)[^\n]|(?<=;)\n)+?\.)[ \t]*$", re.MULTILINE
 )
 PRINTS = re.compile(r"|[^\n]*\bprints\b[^\n]*:")  # what may stand between Python and its output
 
@@ -166,10 +166,12 @@ def drawn(context: str) -> str:
     True
     >>> bool(pattern.fullmatch("among all rows.")), bool(pattern.fullmatch("among any job."))
     (True, False)
+    >>> bool(pattern.fullmatch("among claims where job is cook."))
+    True
     """
     said = r"\S[^\n]*"
     if context != "...":
         values = r"\S(?:(?!\. )[^\n;])*?"
         clause = rf"(?:any [^\n;]+? except {values}|(?!any )[^\n;]+? is {values})"
         said = rf"{clause}(?:; {clause})*"
-    return rf"among (?:all rows|rows where {said})\.(?=[ \t]*(?m:$))"
+    return rf"among (?:all \w+|\w+ where {said})\.(?=[ \t]*(?m:$))"

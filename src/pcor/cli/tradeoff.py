@@ -121,7 +121,7 @@ def _table(file: Path | None, schema: Path | None, limit: int) -> pcor.Table:
     if (file is None) != (schema is None):
         raise ParameterError("FILE and --schema go together; give both, or none for the demo table")
     if file is None or schema is None:
-        return salary_table()
+        return salary_table(any_set=True)  # the paper's sets, for its comparison
     declared = Schema.from_file(schema, draft=True)
     check_space(declared, limit)  # before the rows are read
     return pcor.Table(file, declared)

@@ -8,6 +8,7 @@ one: ``CLAIM`` is nothing special in the whole table, and stands out among them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -108,15 +109,18 @@ def claims_schema() -> Schema:
     """Return what the tutorial declares about the claims: 18 values of 4 attributes."""
     listed = [name for name, (share, _) in _REGIONS.items() if share > 0.01]
     return Schema(
-        metric={"column": "amount", "missing": "drop"},
+        metric={"column": "amount", "missing": "drop", "unit": "dollars"},
         attributes={
             "region": {"values": listed, "other": "elsewhere"},
-            "age": {"edges": [*_BANDS, 120]},
+            "age": {"edges": [-math.inf, *list(_BANDS)[1:], math.inf]},
             "vehicle": list(_VEHICLES),
             "year": list(_YEARS),
         },
         id="claim",
         name="claims",
+        rows="claims",
+        contexts={"region": "one", "age": "range", "vehicle": "one", "year": "range"},
+        release={"detector": "grubbs"},
     )
 
 
@@ -128,7 +132,7 @@ def claims_table() -> Table:
 def claims_context() -> Context:
     """Return the context of the story: urban drivers under 25 in 2019."""
     schema = claims_schema()
-    return Context.parse(schema, "region is urban; age is 17 to under 25; year is 2019")
+    return Context.parse(schema, "region is urban; age is under 25; year is 2019")
 
 
 def _pick(kinds: Kinds, uniform: NDArray[np.float64]) -> tuple[Any, NDArray[np.float64]]:
