@@ -105,8 +105,14 @@ def claims_csv() -> str:
     return "\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows), ""])
 
 
-def claims_schema() -> Schema:
-    """Return what the tutorial declares about the claims: 18 values of 4 attributes."""
+def claims_schema(*, any_set: bool = False) -> Schema:
+    """Return what the tutorial declares about the claims: 18 values of 4 attributes.
+
+    Args:
+        any_set: whether a context may have any set of values and the detector is LOF, as in the
+            paper, for comparison.
+    """
+    family = {"region": "one", "age": "range", "vehicle": "one", "year": "range"}
     listed = [name for name, (share, _) in _REGIONS.items() if share > 0.01]
     return Schema(
         metric={"column": "amount", "missing": "drop", "unit": "dollars"},
@@ -119,14 +125,14 @@ def claims_schema() -> Schema:
         id="claim",
         name="claims",
         rows="claims",
-        contexts={"region": "one", "age": "range", "vehicle": "one", "year": "range"},
-        release={"detector": "grubbs"},
+        contexts=None if any_set else family,
+        release=None if any_set else {"detector": "grubbs"},
     )
 
 
-def claims_table() -> Table:
-    """Return ``claims`` encoded and ready for a release."""
-    return Table(claims(), claims_schema())
+def claims_table(*, any_set: bool = False) -> Table:
+    """Return ``claims`` encoded and ready for a release; ``any_set`` as for its schema."""
+    return Table(claims(), claims_schema(any_set=any_set))
 
 
 def claims_context() -> Context:
