@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pcor.errors import UNPRINTABLE, ContextError, SchemaError, did_you_mean, is_printable
-from pcor.public.dates import ONE_DAY, Span, read_days
+from pcor.public.dates import ONE_DAY, Span, read_days, read_span
 from pcor.public.family import Groups, check_kind, read_groups
 
 Value = str | int | float | bool
@@ -112,9 +112,10 @@ class Attribute:
                 f"attribute {self.name!r}: give its values, its edges or its date, only one of them"
             )
         if self.date is not None:
-            object.__setattr__(self, "edges", self.date.edges)
-            if self.labels is None:
-                object.__setattr__(self, "labels", self.date.labels)
+            span = read_span(f"attribute {self.name!r}", self.date)
+            object.__setattr__(self, "date", span)
+            object.__setattr__(self, "edges", span.edges)
+            object.__setattr__(self, "labels", span.labels if self.labels is None else self.labels)
         elif self.edges is not None:
             object.__setattr__(self, "edges", _checked_edges(self.name, self.edges))
         if self.edges is not None:
@@ -221,8 +222,9 @@ class Attribute:
     @property
     def said(self) -> tuple[Value, ...]:
         """What a sentence calls its values: months have names."""
-        named = self.date is not None and self.labels == self.date.labels
-        return self.date.said if self.date is not None and named else self.values
+        if self.date is None or self.labels != self.date.labels:
+            return self.values
+        return self.date.said
 
     @cached_property
     def days(self) -> tuple[tuple[Day, Day], ...]:

@@ -66,7 +66,6 @@ from types import MappingProxyType
 from typing import Any
 
 from pcor.errors import ContextError, RecordError, SchemaError, did_you_mean
-from pcor.public.dates import read_span
 from pcor.public.domain import (
     MISSING,
     OUTSIDE,
@@ -531,7 +530,7 @@ def _attribute(name: str, declared: Any) -> Attribute:
         label=declared.get("label"),
         unit=declared.get("unit"),
         labels=None if labels is None else tuple(labels),
-        date=read_span(f"attribute {name!r}", declared["date"]) if "date" in declared else None,
+        date=declared.get("date"),
     ).in_family(declared.get("contexts"), declared.get("groups"))
 
 

@@ -209,9 +209,8 @@ def is_day(kind: Any) -> bool:
 
 
 def _is_text(kind: Any) -> bool:
-    return (
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(is_kind(kind) for is_kind in texts)
 
 
 _NUMERIC = (
