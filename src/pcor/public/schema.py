@@ -2,7 +2,8 @@
 
 Public: everything here. A schema declares the metric, the context attributes with their whole
 domains in order, and what to do with rows that do not fit. Domains are never read off the data
-(paper, Section 4): otherwise a released context would tell which values occur.
+(paper, Section 4): otherwise a released context would tell which values occur. Words are public
+like the rest, and part of the schema's fingerprint.
 
 A schema file is TOML::
 
@@ -47,8 +48,6 @@ A schema file is TOML::
     [release]
     detector = "grubbs"               # optional: what calls a claim an outlier, unless one is given
     brevity = 100                     # optional: rows that each thing named is worth
-
-Words are public like the rest, and part of the schema's fingerprint.
 """
 
 from __future__ import annotations
