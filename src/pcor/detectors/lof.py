@@ -125,7 +125,7 @@ class LOF(Detector):
 
         # With no more rows than k nobody is judged, however large k is.
         rule = (min(self.k, len(rows)), float(self.threshold), self.min_population)
-        return judged_by(lof_in_contexts, rows.codes, rows.tops, rows.values, rule)
+        return judged_by(lof_in_contexts, rows.codes, rows.values, rule)
 
     def factors(self, values: Values, counts: Counts) -> NDArray[np.float64]:
         """Return the local outlier factor of each distinct value; more than k records needed.
