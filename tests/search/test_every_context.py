@@ -63,7 +63,7 @@ def judged(table: pcor.Table, detector: pcor.Detector) -> dict[int, tuple[int, l
     found = every.judge(0, every.size)
     keys = every.keys.take(pa.array(found.places)).to_pylist()
     starts = [0, *found.ends.tolist()]
-    masks = [int.from_bytes(m.tobytes(), "little") for m in every.listing.words(0, every.size)]
+    masks = [int.from_bytes(m.tobytes(), "little") for m in every.contexts.words(0, every.size)]
     return {
         mask: (int(n), sorted(keys[starts[i] : starts[i + 1]]))
         for i, (mask, n) in enumerate(zip(masks, found.populations, strict=True))
@@ -122,7 +122,7 @@ def by_grubbs_kernel(
     every = EveryContext(table, pcor.Grubbs())
     counts = np.empty((2, every.size), dtype=np.int64)
     rows = every._sorted
-    contexts = every.listing.contexts(0, every.size)
+    contexts = every.contexts.part(0, every.size)
     columns = (*contexts, rows.codes, rows.values, critical)
     places, unsure = grubbs_in_contexts(*columns, (0, 0.0, 3), *counts)
     return rows.values[places].tolist(), unsure.tolist()

@@ -29,8 +29,8 @@ from pyarrow import parquet
 from pcor.detectors import Detector, get_detector
 from pcor.errors import ContextError, SourceError, TooLarge, WriteError, counted
 from pcor.public.context import Context, pack
+from pcor.public.context_list import check_listable, count_contexts
 from pcor.public.guarantee import OWNER_ONLY
-from pcor.public.listing import check_listable, count_contexts
 from pcor.public.schema import Schema
 from pcor.rows.table import Table
 from pcor.search.coe import Progress, patience
@@ -213,7 +213,7 @@ def _content(every: EveryContext, first: int, count: int, columns: pa.Schema) ->
         type=columns.field("outliers").type,
     )
     return pa.table(
-        [*every.listing.words(first, count).T, judged.populations, lists], schema=columns
+        [*every.contexts.words(first, count).T, judged.populations, lists], schema=columns
     )
 
 

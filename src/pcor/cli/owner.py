@@ -26,7 +26,7 @@ from pcor.detectors import get_detector
 from pcor.errors import TooLarge
 from pcor.public import wording
 from pcor.public.context import Context
-from pcor.public.listing import count_contexts
+from pcor.public.context_list import count_contexts
 from pcor.public.schema import Schema
 from pcor.releasing.estimate import MOST_ROWS, duration, estimate
 from pcor.search.blocks import ENUMERATION_LIMIT, listed_size

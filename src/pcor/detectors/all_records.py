@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.errors import others_code
-from pcor.public.listing import ListedContexts
+from pcor.public.context_list import ListedContexts
 
 if TYPE_CHECKING:
     from pcor.detectors.base import Detector, Verdicts

@@ -19,7 +19,7 @@ from pcor.detectors.all_records import ContextOutliers, Judge, SortedRows, by_ru
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
 from pcor.errors import ParameterError, UnknownName
 from pcor.public.context import Words
-from pcor.public.listing import ListedContexts
+from pcor.public.context_list import ListedContexts
 from pcor.public.window import Window
 from pcor.support.threads import in_slices
 

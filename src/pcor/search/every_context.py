@@ -1,7 +1,7 @@
 """Every context of a schema, each with its population and all of its outliers. For the owner only.
 
 Private: everything here. Unlike COE this has no queried record: all contexts of the schema's family
-come, for whichever record they are members (``public.listing`` numbers them), and in each the
+come, for whichever record they are members (``public.context_list`` numbers them), and in each the
 detector judges everybody, by its kernel for that (``Detector.all_records``) or one context after
 the other. The verdicts are those of ``detector.verdicts``; tests hold every kernel to that on every
 context of random tables.
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pcor.detectors import Detector
 from pcor.detectors.all_records import ContextOutliers, SortedRows, by_rule
-from pcor.public.listing import Listing
+from pcor.public.context_list import ContextList
 from pcor.rows.table import Table
 from pcor.support.threads import one_by_one
 
@@ -31,7 +31,7 @@ class EveryContext:
     """All contexts of a table under a detector; ``judge`` asks for some of them.
 
     Attributes:
-        listing: the contexts with their numbers.
+        contexts: all of them, numbered.
         compiled: whether a kernel judges them. Otherwise the detector is asked for each.
         rows: how many rows the table has.
         keys: the records' ids (or 0-based row numbers) by rising metric: whole numbers, or text
@@ -42,7 +42,7 @@ class EveryContext:
     """
 
     def __init__(self, table: Table, detector: Detector) -> None:
-        self.listing = Listing(table.schema)
+        self.contexts = ContextList(table.schema)
         self.detector = detector
         rows = table.rows
         order = np.argsort(rows.metric, kind="stable")
@@ -60,19 +60,19 @@ class EveryContext:
         self._judge = kernel or partial(by_rule, detector, self._sorted)
 
     def __repr__(self) -> str:
-        return f"<EveryContext of {self.listing.schema.name!r}: PRIVATE, for the owner only>"
+        return f"<EveryContext of {self.contexts.schema.name!r}: PRIVATE, for the owner only>"
 
     def judge(self, first: int, count: int) -> ContextOutliers:
         """Return ``count`` contexts from number ``first`` on, judged on all cores by a kernel."""
         if not self.compiled:  # somebody else's code may not like threads
-            return self._judge(self.listing.contexts(first, count))
+            return self._judge(self.contexts.part(first, count))
         size = max(SMALLEST_SLICE, min(LARGEST_SLICE, count // 8))
         starts = range(first, first + count, size)
         done: dict[int, ContextOutliers] = {}
 
         def work(place: int) -> None:
             start = starts[place]
-            some = self.listing.contexts(start, min(size, first + count - start))
+            some = self.contexts.part(start, min(size, first + count - start))
             done[place] = self._judge(some)
 
         one_by_one(len(starts), work)
@@ -81,7 +81,7 @@ class EveryContext:
     @property
     def size(self) -> int:
         """How many contexts there are."""
-        return self.listing.size
+        return self.contexts.size
 
     def fingerprint(self) -> str:
         """Return a hash of all rows with their keys."""

@@ -11,14 +11,14 @@ import pytest
 
 import pcor
 from pcor.errors import TooLarge
-from pcor.public.listing import Listing, check_listable, count_contexts
+from pcor.public.context_list import ContextList, check_listable, count_contexts
 from tests.helpers.families import members, random_schema
 
 SCHEMAS = [random_schema(random.Random(seed), largest=4) for seed in range(100)]  # noqa: S311
 
 
-def masks(listing: Listing, first: int, count: int) -> list[int]:
-    words = listing.words(first, count)
+def masks(listed: ContextList, first: int, count: int) -> list[int]:
+    words = listed.words(first, count)
     return [int.from_bytes(row.astype("<u8").tobytes(), "little") for row in words]
 
 
@@ -27,9 +27,9 @@ def test_the_list_has_every_context_that_is_a_member_for_some_record() -> None:
     for schema in SCHEMAS:
         records = product(*(range(len(a.values)) for a in schema.attributes))
         expected = {mask for codes in records for mask in members(schema, codes)}
-        listing = Listing(schema)
-        found = masks(listing, 0, listing.size)
-        assert listing.size == count_contexts(schema) == len(found)
+        listed = ContextList(schema)
+        found = masks(listed, 0, listed.size)
+        assert listed.size == count_contexts(schema) == len(found)
         assert sorted(found) == sorted(expected)
         kinds[schema.limited] += 1
     assert min(kinds.values()) > 8
@@ -39,12 +39,12 @@ def test_any_part_of_the_list_is_what_stands_there_and_says_what_changed() -> No
     """The slowest attribute in which a context differs from the one before it."""
     numbers = random.Random(1)  # noqa: S311 (test data)
     for schema in SCHEMAS[:80]:
-        listing = Listing(schema)
-        whole = masks(listing, 0, listing.size)
-        first = numbers.randrange(listing.size)
-        count = min(20, listing.size - first)
-        some = listing.contexts(first, count)
-        assert masks(listing, first, count) == whole[first : first + count]
+        listed = ContextList(schema)
+        whole = masks(listed, 0, listed.size)
+        first = numbers.randrange(listed.size)
+        count = min(20, listed.size - first)
+        some = listed.part(first, count)
+        assert masks(listed, first, count) == whole[first : first + count]
         bits = [sum(1 << place for place, bit in enumerate(row) if bit) for row in some.bits]
         assert bits == whole[first : first + count]
         assert some.changed[0] == len(schema.attributes) - 1
@@ -60,13 +60,13 @@ def test_any_part_of_the_list_is_what_stands_there_and_says_what_changed() -> No
 @pytest.mark.parametrize("single", [0, 59, 62, 63, 64, 130])
 def test_contexts_are_numbered_by_their_sets_the_first_attribute_fastest(single: int) -> None:
     attributes = {f"s{i}": ["x"] for i in range(single)} | {"b": ["x", "y", "z"], "c": ["x", "y"]}
-    listing = Listing(pcor.Schema(metric="pay", attributes=attributes))
-    assert listing.size == 21
+    listed = ContextList(pcor.Schema(metric="pay", attributes=attributes))
+    assert listed.size == 21
     always = (1 << single) - 1
     sets = [(c, b) for c in range(1, 4) for b in range(1, 8)]
     expected = [always | b << single | c << (single + 3) for c, b in sets]
-    assert masks(listing, 0, 21) == expected
-    assert masks(listing, 5, 3) == expected[5:8]
+    assert masks(listed, 0, 21) == expected
+    assert masks(listed, 5, 3) == expected[5:8]
 
 
 def test_counting_lists_nothing() -> None:
@@ -87,4 +87,4 @@ def test_what_cannot_be_listed_is_refused_with_what_to_do() -> None:
         check_listable(pcor.Schema(metric="pay", attributes=many, max_named=1))
     for contexts, sets in (({"a": "one"}, 61), ({"a": "range"}, 1830)):
         small = pcor.Schema(metric="pay", attributes=many, contexts=contexts, max_clauses=1)
-        assert Listing(small).size == sets + 2
+        assert ContextList(small).size == sets + 2

@@ -77,8 +77,8 @@ def check_listable(schema: Schema) -> None:
             )
 
 
-class Listing:
-    """The list; ``contexts`` gives some of it.
+class ContextList:
+    """The list; ``part`` gives some of it.
 
     Attributes:
         schema: what is declared.
@@ -94,7 +94,7 @@ class Listing:
         self._sets = [every_set(attribute) for attribute in schema.attributes]
         self._members = self._within_limits() if schema.limited else None
 
-    def contexts(self, first: int, count: int) -> ListedContexts:
+    def part(self, first: int, count: int) -> ListedContexts:
         """Return ``count`` contexts from number ``first`` on."""
         numbers = self._set_numbers(first, count)
         changed = np.full(len(numbers), numbers.shape[1] - 1)
