@@ -103,7 +103,7 @@ def schemas(draw: st.DrawFn, kinds: Sequence[str] = KINDS, most: int = 4) -> Sch
     ranges: dict[str, str] = {}
     for attribute in plain.attributes:
         family = draw(st.sampled_from(["any", "any", "range", "groups"]))
-        if family == "range":
+        if family == "range" and attribute.other is None:
             ranges[attribute.name] = family
         elif family == "groups" and (name := draw(names)) not in map(str, attribute.values):
             members = attribute.values[: draw(st.integers(0, len(attribute.values) - 1))]

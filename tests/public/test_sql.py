@@ -185,7 +185,8 @@ YEARS = [2005, 2006, 2007, 2008, 2009, 2010]
         (YEARS, [2008, 2009, 2010], '"x" >= 2008'),
         (YEARS, [2005, 2006, 2010], '"x" NOT BETWEEN 2007 AND 2009'),
         (YEARS[::-1], [2008, 2007, 2009, 2006], '"x" BETWEEN 2006 AND 2009'),
-        ([1, 30, 2, 40, 3], [1, 2, 3], '"x" <= 3'),  # whatever the declared order
+        ([10, 30, 20, 40, 11], [10, 11, 20], '"x" <= 20'),  # whatever the declared order
+        ([1, 30, 2, 40, 3], [1, 2, 3], '"x" NOT IN (30, 40)'),  # '30' < '4' where it holds texts
         # Where other rows may be there, a range could select them.
         (
             {"values": YEARS, "outside": "drop"},

@@ -46,11 +46,11 @@ _HEADER = """\
 """
 _RANGE = 'contexts = "range"  # an unbroken run; or "one" value, or "any" set of them'
 _ONE = '# contexts = "one"  # the record\'s own value or all; without this any set of values'
-_RELEASE = """\
+_RELEASE = f"""\
 [release]
 detector = "grubbs"  # far from the mean, for so many rows
 # detector = "lof"  # the paper's: farther from its neighbours than they are; a low bar
-# detector = "tail:share=0.01"  # among the largest one in a hundred; for --guarantee dp
+# detector = "tail:share=0.01"  # among the largest one in a hundred; for --guarantee {PureDP.name}
 """
 NO_ID = (
     "no id column: a record is its row number, nothing is promised to whoever stands before it, "

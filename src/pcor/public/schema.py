@@ -97,7 +97,7 @@ REVIEW = "# REVIEW: read off the data"
 POSITIONS = ("public",)
 
 # Contexts are bits of one number while they are visited one by one: so many steps at most.
-MOST_STEPS = 60
+MOST_STEPS = 62
 
 # A space of up to this many contexts can be listed whole, whatever its steps.
 LARGEST_LIST = 1 << 24
@@ -244,6 +244,10 @@ class Schema:
 
     def __hash__(self) -> int:
         return hash(self.sha256)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A read-only mapping cannot be pickled; what was declared can.
+        return Schema.from_dict, (self.to_dict(),)
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
