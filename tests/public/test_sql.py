@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -293,14 +294,23 @@ AS_NUMBERS = Schema(
         "box": [1, 2, 10, 11, 3],
     },
 )
+# All of as many digits: as text they come in the same order.
+WITH_YEARS = Schema(
+    metric=METRIC,
+    attributes={
+        "year": {"values": YEARS, "contexts": "range"},
+        "floor": {"values": [9, 10, 11, 100], "contexts": "range"},
+        "box": [1, 2, 10, 11, 3],
+    },
+)
 HELD = [("duckdb", AS_TEXT), ("sqlite", AS_TEXT), ("postgresql", AS_TEXT)]
-HELD += [("duckdb", AS_NUMBERS), ("sqlite", AS_NUMBERS)]
+HELD += [("duckdb", AS_NUMBERS), ("sqlite", AS_NUMBERS), ("sqlite", WITH_YEARS)]
 
 
 @pytest.mark.parametrize(
     ("engine", "schema"),
     HELD,
-    ids=[f"{engine}, declared as {schema.attributes[0].kind}" for engine, schema in HELD],
+    ids=["-".join((e, s.attributes[0].name, s.attributes[0].kind)) for e, s in HELD],
 )
 def test_in_a_family_numbers_kept_as_text_are_selected_exactly(
     engine: str, schema: Schema, request: pytest.FixtureRequest
@@ -320,17 +330,28 @@ def test_in_a_family_numbers_kept_as_text_are_selected_exactly(
     ]
     cursor.executemany(f"INSERT INTO kept VALUES ({places})", values)  # noqa: S608
     listed = ContextList(schema)
-    said = set()
+    said, ranges = set(), set()
     for context in _some(listed):
         where = context.where()
         cursor.execute(f"SELECT number FROM kept WHERE {where} ORDER BY 1")  # noqa: S608
         found = [number for (number,) in cursor.fetchall()]
         fits = [mask_of(schema, row) & ~context.mask == 0 for row in rows]
         assert found == [number for number, fit in enumerate(fits) if fit]
-        assert "BETWEEN" not in where  # of text it would go by letters
         said |= {word for word in ("NOT IN", " IN ", "<>", " = ") if word in where}
+        ranges |= set(re.findall(r'"(\w+)" (?:NOT BETWEEN|BETWEEN|<=|>=|<|>) ', where))
     cursor.execute("DROP TABLE kept")
     assert said == {"NOT IN", " IN ", "<>", " = "}
+    # Of text a range goes by letters: there is one only where those come in the same order.
+    assert ranges == {"year"} & {a.name for a in schema.attributes}
+
+
+def test_duckdb_finds_no_text_between_numbers_and_selects_nothing_wrong(
+    database: duckdb.DuckDBPyConnection,
+) -> None:
+    where = Context(WITH_YEARS, {"year": [2006, 2007, 2008]}).where()
+    assert where == '"year" BETWEEN 2006 AND 2008'
+    with pytest.raises(duckdb.BinderException):
+        database.execute(f"SELECT * FROM (SELECT '2007' AS year) kept WHERE {where}")  # noqa: S608
 
 
 def test_postgresql_compares_no_text_with_numbers_and_selects_nothing_wrong(
