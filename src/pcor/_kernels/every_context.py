@@ -55,7 +55,7 @@ def step(bits: Array, level: int, codes: Array, kept: Array, sizes: Array) -> Ar
             row = source[place]
             target[count] = row  # overwritten by the next one unless it stays
             # Without a branch: whether a row stays cannot be predicted.
-            count += bits[code[row]]
+            count += np.int64(bits[code[row]])
         sizes[j] = count
     return kept[0, : sizes[0]]
 
