@@ -50,7 +50,7 @@ def step(bits: Array, level: int, codes: Array, kept: Array, sizes: Array) -> Ar
     # From slow to fast: each level is filtered from the one above it, which is up to date.
     for j in range(level, -1, -1):
         source, target, code = kept[j + 1], kept[j], codes[j]
-        count = 0
+        count = np.int64(0)
         for place in range(sizes[j + 1]):
             row = source[place]
             target[count] = row  # overwritten by the next one unless it stays
