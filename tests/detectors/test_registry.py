@@ -88,7 +88,7 @@ def test_what_is_neither_name_nor_detector_is_refused(thing: Any) -> None:
 
 
 def test_without_a_word_the_detector_is_the_schemas_and_else_the_papers() -> None:
-    declared = {"metric": "pay", "attributes": {"job": ["clerk", "cook"]}}
+    declared: dict[str, Any] = {"metric": "pay", "attributes": {"job": ["clerk", "cook"]}}
     chosen = pcor.Schema(**declared, release={"detector": "grubbs:alpha=0.01"})
     assert get_detector(None) == get_detector(None, pcor.Schema(**declared)) == pcor.LOF()
     assert get_detector(None, chosen) == pcor.Grubbs(alpha=0.01)

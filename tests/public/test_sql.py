@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import re
 import sqlite3
@@ -57,6 +58,7 @@ COLUMNS = {
     "boolean": "boolean",
     "number": "double precision",
     "bins": "double precision",
+    "dates": "date",
 }
 
 
@@ -72,13 +74,21 @@ def selected_there(connection: Any, context: Context, rows: Sequence[Row], mark:
     cursor.execute(f'CREATE TEMP TABLE rows ("row number" integer, {", ".join(typed)})')
     try:
         places = ", ".join([mark] * (len(attributes) + 1))
-        values = [(number, *(row[a.name] for a in attributes)) for number, row in enumerate(rows)]
+        values = [
+            (number, *(_cell(row[a.name], mark) for a in attributes))
+            for number, row in enumerate(rows)
+        ]
         cursor.executemany(f"INSERT INTO rows VALUES ({places})", values)  # noqa: S608
         query = f'SELECT "row number" FROM rows WHERE {context.where()} ORDER BY 1'  # noqa: S608
         cursor.execute(query)
         return [number for (number,) in cursor.fetchall()]
     finally:
         cursor.execute("DROP TABLE rows")
+
+
+def _cell(cell: Any, mark: str) -> Any:
+    """SQLite has no dates: they are texts there."""
+    return str(cell) if mark == "?" and isinstance(cell, dt.date) else cell
 
 
 @pytest.fixture(scope="module")

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 KINDS = ("any", "range", "one")
 
-# How bins that touch are written: "18 to under 65", "under 18", "65 or more".
-_LIKE_BINS = re.compile(r"^under |\bto\b| or more$", re.IGNORECASE)
+# How bins that touch are written: "18 to under 65", "under 18", "65 or more"; a day is one, too.
+_LIKE_BINS = re.compile(r"^under |\bto\b| or more$|^\d{4}-\d{2}-\d{2}$", re.IGNORECASE)
 
 # Declared groups: the name of each, and the places of its values in the domain.
 Groups = tuple[tuple[str, frozenset[int]], ...]

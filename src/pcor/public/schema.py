@@ -32,6 +32,10 @@ A schema file is TOML::
     # labels = ["young", "grown", "old"]    # instead of the edges: a name for each bin
     contexts = "range"                # a context has an unbroken run of ages; "one", or "any" set
 
+    [attributes.paid]
+    date = { by = "quarter", from = "2018-01-01", to = "2020-12-31" }   # or "year", or "month"
+    # edges = ["2018-01-01", "2018-09-01", "2019-12-31"]    # or bins of dates, the last one closed
+
     [attributes.city]
     values = ["Ottawa", "Toronto", "Montreal"]
     groups = { Ontario = ["Ottawa", "Toronto"] }    # one city, a group with it, or all
@@ -105,7 +109,7 @@ LARGEST_LIST = 1 << 24
 _TABLES = ("dataset", "metric", "attributes", "contexts", "release")
 _DATASET = ("name", "id", "id_type", "id_pattern", "positions", "rows")
 _METRIC = ("column", "missing", "label", "unit")
-_DOMAIN = ("values", "edges", "outside", "other", "shares")
+_DOMAIN = ("values", "edges", "date", "outside", "other", "shares")
 _WORDS = ("label", "unit", "labels")
 _KEYS = (*_DOMAIN, *_WORDS, "contexts", "groups")
 _LIMITS = ("max_clauses", "max_named")
@@ -122,8 +126,9 @@ class Schema:
     Args:
         metric: the metric column, or a mapping or ``Metric`` that also says what missing does.
         attributes: name -> the domain as a sequence (a set has no order to keep, and is refused),
-            or a mapping with the keys of a schema file (``values`` or ``edges``, ``outside``,
-            ``other``, ``shares``, ``label``, ``unit``, ``labels``, ``contexts``, ``groups``).
+            or a mapping with the keys of a schema file (``values``, ``edges`` or ``date``,
+            ``outside``, ``other``, ``shares``, ``label``, ``unit``, ``labels``, ``contexts``,
+            ``groups``).
         id: the column that names a record; without it a record is its 0-based row number.
         name: the name of the dataset, printed on certificates.
         positions: ``"public"`` in a schema without an id: anybody may know how many rows stand
@@ -529,6 +534,7 @@ def _attribute(name: str, declared: Any) -> Attribute:
         label=declared.get("label"),
         unit=declared.get("unit"),
         labels=None if labels is None else tuple(labels),
+        date=declared.get("date"),
     ).in_family(declared.get("contexts"), declared.get("groups"))
 
 

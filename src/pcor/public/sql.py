@@ -13,8 +13,9 @@ outside the domain:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from pcor.public.dates import ONE_DAY
 from pcor.public.phrase import Item, chosen, runs
 from pcor.public.schema import Attribute, Schema, Value
 
@@ -52,7 +53,7 @@ def _among(column: str, attribute: Attribute, codes: list[int]) -> str:
     if attribute.edges is None:
         return _listed(column, attribute, codes)
     fits = attribute.outside == "error"
-    ranges = [_bins(column, attribute.edges, run, fits=fits) for run in runs(codes)]
+    ranges = [_bins(column, attribute, run, fits=fits) for run in runs(codes)]
     return ranges[0] if len(ranges) == 1 else f"({' OR '.join(ranges)})"
 
 
@@ -100,17 +101,32 @@ def _listed(column: str, attribute: Attribute, codes: list[int], *, but: bool = 
     return f"{column} {'NOT IN' if but else 'IN'} ({', '.join(values)})"
 
 
-def _bins(column: str, edges: Sequence[float], run: Item, *, fits: bool) -> str:
+def _bins(column: str, attribute: Attribute, run: Item, *, fits: bool) -> str:
     """Write bins that touch as one range, which needs no end where every row ``fits``."""
-    low, high = edges[run.first], edges[run.last + 1]
-    is_first, is_last = run.first == 0, run.last == len(edges) - 2
+    is_first, is_last = run.first == 0, run.last == len(attribute.values) - 1
+    low, high = _ends(attribute, run)
     parts = []
-    if low != float("-inf") and not (fits and is_first):
-        parts.append(f"{column} >= {low!r}")
-    if high != float("inf") and not (fits and is_last):
-        parts.append(f"{column} {'<=' if is_last else '<'} {high!r}")
+    if low and not (fits and is_first):
+        parts.append(f"{column} {low}")
+    if high and not (fits and is_last):
+        parts.append(f"{column} {high}")
     return (
         f"({' AND '.join(parts)})" if len(parts) == 2 else "".join(parts) or f"{column} IS NOT NULL"
+    )
+
+
+def _ends(attribute: Attribute, run: Item) -> tuple[str, str]:
+    """Write what a row of these bins is at least, and below what it is; nothing for no end."""
+    if attribute.days:
+        # Below the next day: a column of moments, or of texts with them, has later ones that day.
+        first, last = attribute.days[run.first][0], attribute.days[run.last][1]
+        return f">= '{first}'", f"< '{last + ONE_DAY}'"
+    edges = attribute.edges or ()
+    low, high = edges[run.first], edges[run.last + 1]
+    is_last = run.last == len(edges) - 2
+    return (
+        "" if low == float("-inf") else f">= {low!r}",
+        "" if high == float("inf") else f"{'<=' if is_last else '<'} {high!r}",
     )
 
 
