@@ -43,9 +43,10 @@ Term = Callable[[Places, Places], NDArray[np.float64]]
 USUAL_THRESHOLD = 1.5
 LOW_BAR = (
     "lof with a threshold of 1.5 or less is a low bar: it flags whoever stands a little apart from "
-    "a heap of equal values. Of 111,653 public salaries it flags 15,839 at 1.5, where grubbs flags "
-    "267. The detector belongs to the dataset: declare one under [release] in the schema (detector "
-    '= "grubbs"), and let pcor calibrate tell its owner how many rows stand out'
+    "a heap of equal values. Of the 657,813 salaries that Ontario disclosed from 1996 to 2013 it "
+    "flags 32,857 at 1.5, where grubbs flags 7,170. The detector belongs to the dataset: declare "
+    'one under [release] in the schema (detector = "grubbs"), and let pcor calibrate tell its '
+    "owner how many rows stand out"
 )
 
 
