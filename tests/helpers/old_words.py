@@ -95,7 +95,8 @@ def _ranges(column: str, attribute: Attribute, chosen: Sequence[Value]) -> str:
             runs[-1][1] = code
         else:
             runs.append([code, code])
-    ranges = [_range(column, attribute.edges or (), first, last) for first, last in runs]
+    edges = [edge for edge in attribute.edges or () if isinstance(edge, int | float)]
+    ranges = [_range(column, edges, first, last) for first, last in runs]
     return ranges[0] if len(ranges) == 1 else f"({' OR '.join(ranges)})"
 
 

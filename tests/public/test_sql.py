@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
+import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from itertools import product
 from typing import Any
 
 import duckdb
@@ -16,6 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pcor import Context, Schema, Table
+from pcor.public.context import mask_of
+from pcor.public.context_list import ContextList
 from tests.helpers.postgres import postgres
 from tests.helpers.strategies import METRIC, Row, arrow, context_and_rows, covered, few, many
 
@@ -53,6 +58,7 @@ COLUMNS = {
     "boolean": "boolean",
     "number": "double precision",
     "bins": "double precision",
+    "dates": "date",
 }
 
 
@@ -68,13 +74,21 @@ def selected_there(connection: Any, context: Context, rows: Sequence[Row], mark:
     cursor.execute(f'CREATE TEMP TABLE rows ("row number" integer, {", ".join(typed)})')
     try:
         places = ", ".join([mark] * (len(attributes) + 1))
-        values = [(number, *(row[a.name] for a in attributes)) for number, row in enumerate(rows)]
+        values = [
+            (number, *(_cell(row[a.name], mark) for a in attributes))
+            for number, row in enumerate(rows)
+        ]
         cursor.executemany(f"INSERT INTO rows VALUES ({places})", values)  # noqa: S608
         query = f'SELECT "row number" FROM rows WHERE {context.where()} ORDER BY 1'  # noqa: S608
         cursor.execute(query)
         return [number for (number,) in cursor.fetchall()]
     finally:
         cursor.execute("DROP TABLE rows")
+
+
+def _cell(cell: Any, mark: str) -> Any:
+    """SQLite has no dates: they are texts there."""
+    return str(cell) if mark == "?" and isinstance(cell, dt.date) else cell
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +196,8 @@ YEARS = [2005, 2006, 2007, 2008, 2009, 2010]
         (YEARS, [2008, 2009, 2010], '"x" >= 2008'),
         (YEARS, [2005, 2006, 2010], '"x" NOT BETWEEN 2007 AND 2009'),
         (YEARS[::-1], [2008, 2007, 2009, 2006], '"x" BETWEEN 2006 AND 2009'),
-        ([1, 30, 2, 40, 3], [1, 2, 3], '"x" <= 3'),  # whatever the declared order
+        ([10, 30, 20, 40, 11], [10, 11, 20], '"x" <= 20'),  # whatever the declared order
+        ([1, 30, 2, 40, 3], [1, 2, 3], '"x" NOT IN (30, 40)'),  # '30' < '4' where it holds texts
         # Where other rows may be there, a range could select them.
         (
             {"values": YEARS, "outside": "drop"},
@@ -265,3 +280,101 @@ def test_an_attack_leaves_other_tables_alone(attack: str) -> None:
         database.execute("CREATE TABLE victims AS SELECT 1 AS one")
         selected(database, Context(schema, {attack: [attack]}), pa.table({attack: ["b"]}))
         assert database.execute("SELECT one FROM victims").fetchall() == [(1,)]
+
+
+# -- numbers that are kept as text ----------------------------------------------------------------
+
+# As text "100" comes before "9", and "7", "007" and "7.0" are three values.
+AS_TEXT = Schema(
+    metric=METRIC,
+    attributes={
+        "floor": {"values": ["-1", "9", "10", "11", "100"], "contexts": "range"},
+        "code": {"values": ["007", "7", "7.0", "1e1"], "contexts": "one"},
+        "zone": {"values": ["1", "2", "10", "20"], "groups": {"tens": ["10", "20"]}},
+        "box": ["1", "2", "10", "11", "3"],
+    },
+    max_named=3,
+)
+# Declared as numbers, and text in the table all the same.
+AS_NUMBERS = Schema(
+    metric=METRIC,
+    attributes={
+        "floor": {"values": [-1, 9, 10, 11, 100], "contexts": "range"},
+        "zone": {"values": [1, 2, 10, 20], "groups": {"tens": [10, 20]}},
+        "box": [1, 2, 10, 11, 3],
+    },
+)
+# All of as many digits: as text they come in the same order.
+WITH_YEARS = Schema(
+    metric=METRIC,
+    attributes={
+        "year": {"values": YEARS, "contexts": "range"},
+        "floor": {"values": [9, 10, 11, 100], "contexts": "range"},
+        "box": [1, 2, 10, 11, 3],
+    },
+)
+HELD = [("duckdb", AS_TEXT), ("sqlite", AS_TEXT), ("postgresql", AS_TEXT)]
+HELD += [("duckdb", AS_NUMBERS), ("sqlite", AS_NUMBERS), ("sqlite", WITH_YEARS)]
+
+
+@pytest.mark.parametrize(
+    ("engine", "schema"),
+    HELD,
+    ids=["-".join((e, s.attributes[0].name, s.attributes[0].kind)) for e, s in HELD],
+)
+def test_in_a_family_numbers_kept_as_text_are_selected_exactly(
+    engine: str, schema: Schema, request: pytest.FixtureRequest
+) -> None:
+    """Every kind of context of the family: by a range, a group, a list, or what it lacks."""
+    connection = request.getfixturevalue({"duckdb": "database"}.get(engine, engine))
+    rows = list(product(*(range(len(a.values)) for a in schema.attributes)))
+    names = [a.name for a in schema.attributes]
+    cursor = connection.cursor()
+    texts = ", ".join(f"{name} TEXT" for name in names)
+    cursor.execute(f"CREATE TEMP TABLE kept (number INTEGER, {texts})")
+    mark = "%s" if engine == "postgresql" else "?"
+    places = ", ".join([mark] * (len(names) + 1))
+    values = [
+        (n, *(str(a.values[code]) for a, code in zip(schema.attributes, row, strict=True)))
+        for n, row in enumerate(rows)
+    ]
+    cursor.executemany(f"INSERT INTO kept VALUES ({places})", values)  # noqa: S608
+    listed = ContextList(schema)
+    said, ranges = set(), set()
+    for context in _some(listed):
+        where = context.where()
+        cursor.execute(f"SELECT number FROM kept WHERE {where} ORDER BY 1")  # noqa: S608
+        found = [number for (number,) in cursor.fetchall()]
+        fits = [mask_of(schema, row) & ~context.mask == 0 for row in rows]
+        assert found == [number for number, fit in enumerate(fits) if fit]
+        said |= {word for word in ("NOT IN", " IN ", "<>", " = ") if word in where}
+        ranges |= set(re.findall(r'"(\w+)" (?:NOT BETWEEN|BETWEEN|<=|>=|<|>) ', where))
+    cursor.execute("DROP TABLE kept")
+    assert said == {"NOT IN", " IN ", "<>", " = "}
+    # Of text a range goes by letters: there is one only where those come in the same order.
+    assert ranges == {"year"} & {a.name for a in schema.attributes}
+
+
+def test_duckdb_finds_no_text_between_numbers_and_selects_nothing_wrong(
+    database: duckdb.DuckDBPyConnection,
+) -> None:
+    where = Context(WITH_YEARS, {"year": [2006, 2007, 2008]}).where()
+    assert where == '"year" BETWEEN 2006 AND 2008'
+    with pytest.raises(duckdb.BinderException):
+        database.execute(f"SELECT * FROM (SELECT '2007' AS year) kept WHERE {where}")  # noqa: S608
+
+
+def test_postgresql_compares_no_text_with_numbers_and_selects_nothing_wrong(
+    postgresql: psycopg.Connection,
+) -> None:
+    where = Context(AS_NUMBERS, {"floor": [9]}).where()
+    query = f"SELECT * FROM (SELECT CAST(9 AS text) AS floor) kept WHERE {where}"  # noqa: S608
+    with pytest.raises(psycopg.errors.UndefinedFunction):
+        postgresql.execute(query.encode())
+
+
+def _some(listed: ContextList) -> Iterator[Context]:
+    """Yield contexts from all over a list."""
+    for number in range(0, listed.size, max(1, listed.size // 150)):
+        mask = int.from_bytes(listed.words(number, 1)[0].astype("<u8").tobytes(), "little")
+        yield Context.from_mask(listed.schema, mask)

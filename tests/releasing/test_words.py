@@ -6,6 +6,7 @@ import html
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -101,6 +102,31 @@ def test_a_repeated_answer_keeps_its_words() -> None:
     assert (str(again), again.metric_value) == ("What was said then.", 99.0)
     assert again.headline == str(released)
     assert "<summary>The whole sentence</summary><p>What was said then.</p>" in again.to_html()
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["told first", "never told"])
+def test_an_answer_from_a_ledger_tells_no_value_that_is_not_shown(
+    first: bool, tmp_path: Path
+) -> None:
+    """Though it was stored with its value: what is asked is the same, and free."""
+    columns = {"hours": [38.0, 39.0, 40.0, 41.0, 42.0, 40.0, 9137.25], "job": ["cook"] * 7}
+    table = pcor.Table(pa.table(columns), WORDED)
+    how: dict[str, Any] = {"dataset": "d", "detector": f"{GRUBBS},tail=upper"}
+    books = pcor.Ledger(tmp_path / "books.db")
+    books.set_budget("d", 3)
+    drawn = books.release(table, 6, 1, **how, show_metric=first)
+    assert ("9,137" in str(drawn)) is first
+    again = books.release(table, 6, 1, **how, show_metric=False)
+    listed = pcor.release_many(table, [6], 1, **how, show_metric=False, ledger=books)
+    assert books.left("d") == 2
+    assert again.context == drawn.context
+    for hidden in (again, *listed.releases):
+        for text in (
+            *(str(hidden), repr(hidden), hidden.headline, hidden.to_json()),
+            *(hidden.to_html(), seen_text(hidden), json.dumps(listed.to_dict())),
+        ):
+            assert "6 is an outlier by working time" in text
+            assert not re.search("9,?137|unusually high|metric_value", text)
 
 
 def test_a_page_folds_a_long_list_and_keeps_all_of_it() -> None:

@@ -92,6 +92,9 @@ def _type(owner: type, key: str) -> str:
         "Value": "text, number or true/false",
         "tuple[Value, ...]": "array of texts, of numbers or of true/false",
         "tuple[float, ...]": "array of numbers",
+        "tuple[Edge, ...]": "array of numbers or of dates",
+        "Span": "table",
+        "Groups": "table of arrays",
         "tuple[str, ...]": "array of texts",
     }
     return words[hint]

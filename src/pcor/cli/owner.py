@@ -26,9 +26,10 @@ from pcor.detectors import get_detector
 from pcor.errors import TooLarge
 from pcor.public import wording
 from pcor.public.context import Context
+from pcor.public.context_list import count_contexts
 from pcor.public.schema import Schema
 from pcor.releasing.estimate import MOST_ROWS, duration, estimate
-from pcor.search.blocks import ENUMERATION_LIMIT
+from pcor.search.blocks import ENUMERATION_LIMIT, listed_size
 from pcor.search.coe import (
     MatchingContexts,
     check_size,
@@ -37,7 +38,6 @@ from pcor.search.coe import (
     outlier_rows,
 )
 from pcor.search.coe_file import SHOWN, Tally, write_contexts
-from pcor.search.every_context import count_contexts
 from pcor.support.files import check_target, write_whole
 
 # More contexts than this are written as bits only: as sentences they would fill the memory.
@@ -74,7 +74,7 @@ def contexts(
     declared = Schema.from_file(schema, draft=True)
     with waiting("reading the table", quiet=as_json):
         table = pcor.Table(file, declared)
-    _tell_time(table, detector, limit)
+    _tell_time(table, record, detector, limit)
     rows: list[ShownRow] = []
     with progress_bar("looking at contexts") as progress:
         if out is not None and out.suffix.lower() == ".parquet":
@@ -194,9 +194,9 @@ def reference(
     _report(title, content, [], 0, out, as_json=as_json)
 
 
-def _tell_time(table: pcor.Table, detector: str | None, limit: int) -> None:
+def _tell_time(table: pcor.Table, record: int | str, detector: str | None, limit: int) -> None:
     """Say beforehand how long a detector without a kernel may take; with one it is seconds."""
-    check_size(table.schema.most_numbered, limit)
+    check_size(listed_size(table.record(record).space), limit)
     rows = min(int(table.cells.cell_counts.sum()), MOST_ROWS)
     if expected := estimate(get_detector(detector, table.schema), table.schema, rows):
         tell(f"expect {expected}")

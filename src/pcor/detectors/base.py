@@ -85,6 +85,11 @@ class Detector:
         return None
 
     @property
+    def caution(self) -> str:
+        """What whoever plans a release should hear of this rule; public, and "" where nothing."""
+        return ""
+
+    @property
     def factor_rule(self) -> FactorRule | None:
         """The rule as a local outlier factor; ``None`` for any other."""
         return None

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 KINDS = ("any", "range", "one")
 
-# How bins that touch are written: "18 to under 65", "under 18", "65 or more".
-_LIKE_BINS = re.compile(r"^under |\bto\b| or more$", re.IGNORECASE)
+# How bins that touch are written: "18 to under 65", "under 18", "65 or more"; a day is one, too.
+_LIKE_BINS = re.compile(r"^under |\bto\b| or more$|^\d{4}-\d{2}-\d{2}$", re.IGNORECASE)
 
 # Declared groups: the name of each, and the places of its values in the domain.
 Groups = tuple[tuple[str, frozenset[int]], ...]
@@ -181,6 +181,25 @@ def _ladder(sets: Sequence[int]) -> Chains:
     return (steps,) if steps else ()
 
 
+def every_set(attribute: Attribute) -> Sequence[int]:
+    """Return the sets that the family allows with one value or another, as rising bits.
+
+    Whichever of them contains a value is one that the family allows with it.
+
+    >>> from pcor.public.domain import Attribute
+    >>> every_set(Attribute("year", (2006, 2007, 2008), contexts="range"))
+    [1, 2, 3, 4, 6, 7]
+    """
+    count = len(attribute.values)
+    if attribute.groups or attribute.contexts == "one":
+        named = (sum(1 << place for place in group) for _, group in attribute.groups)
+        return sorted({*(1 << place for place in range(count)), *named, (1 << count) - 1})
+    if attribute.contexts == "range":
+        ends = combinations(range(count + 1), 2)
+        return sorted((1 << last) - (1 << first) for first, last in ends)
+    return range(1, 1 << count)
+
+
 # -- what a sentence names ------------------------------------------------------------------------
 
 
@@ -249,6 +268,23 @@ def most_sizes(attribute: Attribute, max_named: int | None) -> Sizes:
     return {(0, 0): 1} | {(1, items): sets for items, sets in by_items.items()}
 
 
+def every_size(attribute: Attribute, max_named: int | None) -> Sizes:
+    """Return the same for the sets with one value or another."""
+    count = len(attribute.values)
+    if attribute.contexts != "any" or attribute.groups:
+        sets = count * (count + 1) // 2 if attribute.contexts == "range" else None
+        restricted = (len(every_set(attribute)) if sets is None else sets) - 1
+        return {(0, 0): 1, (1, 0 if max_named is None else 1): restricted}
+    if max_named is None:
+        return {(0, 0): 1, (1, 0): (1 << count) - 2}
+    by_items = (
+        _runs_around(count, -1, max_named)
+        if attribute.ordered
+        else _by_values(count, max_named, given=0)
+    )
+    return {(0, 0): 1} | {(1, items): sets for items, sets in by_items.items()}
+
+
 def _owns(attribute: Attribute) -> Sequence[int]:
     """Return places to look at, of which one has most of whatever is counted."""
     last = len(attribute.values) - 1
@@ -258,12 +294,12 @@ def _owns(attribute: Attribute) -> Sequence[int]:
     return [last // 2] if attribute.contexts == "range" else [0]
 
 
-def _by_values(count: int, most: int) -> dict[int, int]:
-    """Return how many sets with a given value, but not all values, name so many values."""
+def _by_values(count: int, most: int, *, given: int = 1) -> dict[int, int]:
+    """Return how many sets with one given value, but not all values, name so many values."""
     found: dict[int, int] = {}
     for size in {*range(1, min(most + 1, count)), *range(max(1, count - most), count)}:
         items = min(size, count - size)
-        found[items] = found.get(items, 0) + comb(count - 1, size - 1)
+        found[items] = found.get(items, 0) + comb(count - given, size - given)
     return found
 
 

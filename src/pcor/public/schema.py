@@ -2,7 +2,8 @@
 
 Public: everything here. A schema declares the metric, the context attributes with their whole
 domains in order, and what to do with rows that do not fit. Domains are never read off the data
-(paper, Section 4): otherwise a released context would tell which values occur.
+(paper, Section 4): otherwise a released context would tell which values occur. Words are public
+like the rest, and part of the schema's fingerprint.
 
 A schema file is TOML::
 
@@ -32,6 +33,10 @@ A schema file is TOML::
     # labels = ["young", "grown", "old"]    # instead of the edges: a name for each bin
     contexts = "range"                # a context has an unbroken run of ages; "one", or "any" set
 
+    [attributes.paid]
+    date = { by = "quarter", from = "2018-01-01", to = "2020-12-31" }   # or "year", or "month"
+    # edges = ["2018-01-01", "2018-09-01", "2019-12-31"]    # or bins of dates, the last one closed
+
     [attributes.city]
     values = ["Ottawa", "Toronto", "Montreal"]
     groups = { Ontario = ["Ottawa", "Toronto"] }    # one city, a group with it, or all
@@ -43,8 +48,6 @@ A schema file is TOML::
     [release]
     detector = "grubbs"               # optional: what calls a claim an outlier, unless one is given
     brevity = 100                     # optional: rows that each thing named is worth
-
-Words are public like the rest, and part of the schema's fingerprint.
 """
 
 from __future__ import annotations
@@ -97,7 +100,7 @@ REVIEW = "# REVIEW: read off the data"
 POSITIONS = ("public",)
 
 # Contexts are bits of one number while they are visited one by one: so many steps at most.
-MOST_STEPS = 60
+MOST_STEPS = 62
 
 # A space of up to this many contexts can be listed whole, whatever its steps.
 LARGEST_LIST = 1 << 24
@@ -105,7 +108,7 @@ LARGEST_LIST = 1 << 24
 _TABLES = ("dataset", "metric", "attributes", "contexts", "release")
 _DATASET = ("name", "id", "id_type", "id_pattern", "positions", "rows")
 _METRIC = ("column", "missing", "label", "unit")
-_DOMAIN = ("values", "edges", "outside", "other", "shares")
+_DOMAIN = ("values", "edges", "date", "outside", "other", "shares")
 _WORDS = ("label", "unit", "labels")
 _KEYS = (*_DOMAIN, *_WORDS, "contexts", "groups")
 _LIMITS = ("max_clauses", "max_named")
@@ -122,8 +125,9 @@ class Schema:
     Args:
         metric: the metric column, or a mapping or ``Metric`` that also says what missing does.
         attributes: name -> the domain as a sequence (a set has no order to keep, and is refused),
-            or a mapping with the keys of a schema file (``values`` or ``edges``, ``outside``,
-            ``other``, ``shares``, ``label``, ``unit``, ``labels``, ``contexts``, ``groups``).
+            or a mapping with the keys of a schema file (``values``, ``edges`` or ``date``,
+            ``outside``, ``other``, ``shares``, ``label``, ``unit``, ``labels``, ``contexts``,
+            ``groups``).
         id: the column that names a record; without it a record is its 0-based row number.
         name: the name of the dataset, printed on certificates.
         positions: ``"public"`` in a schema without an id: anybody may know how many rows stand
@@ -244,6 +248,10 @@ class Schema:
 
     def __hash__(self) -> int:
         return hash(self.sha256)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A read-only mapping cannot be pickled; what was declared can.
+        return Schema.from_dict, (self.to_dict(),)
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
@@ -525,6 +533,7 @@ def _attribute(name: str, declared: Any) -> Attribute:
         label=declared.get("label"),
         unit=declared.get("unit"),
         labels=None if labels is None else tuple(labels),
+        date=declared.get("date"),
     ).in_family(declared.get("contexts"), declared.get("groups"))
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Sequence
+from datetime import date
 from typing import Any
 
 from pcor.errors import ContextError
@@ -76,7 +77,7 @@ def value_text(attribute: Attribute, code: int) -> str:
     '18 to under 25'
     """
     by_edges = attribute.edges is not None and attribute.labels is None
-    return _interval(attribute, Item(code, code)) if by_edges else str(attribute.values[code])
+    return _interval(attribute, Item(code, code)) if by_edges else str(attribute.said[code])
 
 
 def marked(schema: Schema, mask: int) -> dict[str, list[tuple[str, bool]]]:
@@ -141,7 +142,7 @@ def _item(attribute: Attribute, item: Item) -> str:
         return _value(attribute, item.group, _words_of(attribute))
     if attribute.edges is not None and attribute.labels is None:
         return _interval(attribute, item)
-    first, last = attribute.values[item.first], attribute.values[item.last]
+    first, last = attribute.said[item.first], attribute.said[item.last]
     # A range must not read like a value of its own.
     ranges = f"{first} to {last}", f"{first} to {last}."
     words = None if any(_is_name(attribute, text) for text in ranges) else _words_of(attribute)
@@ -168,6 +169,9 @@ def _interval(attribute: Attribute, item: Item) -> str:
     """Write bins that touch by their outer edges; the last one is closed."""
     assert attribute.edges is not None  # noqa: S101 (the callers branch on it)
     low, high = attribute.edges[item.first], attribute.edges[item.last + 1]
+    if isinstance(low, date) or isinstance(high, date):
+        first, last = attribute.days[item.first][0], attribute.days[item.last][1]
+        return str(first) if first == last else f"{first} to {last}"
     if high == float("inf"):
         return "any number" if low == float("-inf") else f"{_number(low)} or more"
     if low == float("-inf"):
@@ -324,7 +328,8 @@ def _read_item(attribute: Attribute, tokens: list[str]) -> Collection[int]:
     if group is not None:
         return group
     if attribute.edges is not None and attribute.labels is None and whole is not None:
-        bins = _read_interval(attribute.edges, whole.lower())
+        interval = _read_days if attribute.days else _read_interval
+        bins = interval(attribute, whole.lower())
         if bins:
             return bins
     for cut in [place for place, token in enumerate(tokens) if token.lower() == "to"]:
@@ -340,13 +345,22 @@ _INTERVAL = re.compile(
 )
 
 
-def _read_interval(edges: Sequence[float], text: str) -> range:
+def _read_days(attribute: Attribute, text: str) -> range:
+    """Return the bins from one day to another; none where these do not begin and end bins."""
+    begin, _, end = text.partition(" to ")
+    starts, ends = ([str(day) for day in days] for days in zip(*attribute.days, strict=True))
+    if begin not in starts or (end or begin) not in ends:
+        return range(0)
+    return range(starts.index(begin), ends.index(end or begin) + 1)
+
+
+def _read_interval(attribute: Attribute, text: str) -> range:
     """Return the bins that an interval consists of; none where it is not made of whole bins."""
     found = _INTERVAL.fullmatch(text)
     if found is None:
         return range(0)
-    ends = [float(edge) for edge in edges]
-    last = len(edges) - 1
+    ends = list(attribute.thresholds)
+    last = len(ends) - 1
     first = 0 if found["low"] is None else _place(ends, found["low"])
     upper = found["high"] or found["below"]
     stop = last if upper is None else _place(ends, upper)

@@ -182,8 +182,10 @@ class Release:
         if self.stored is not None:
             return copy.deepcopy(dict(self.stored))
         planned = self.plan.to_dict()
-        for size in ("attributes", "values", "possible_contexts"):
-            del planned[size]  # the schema's own numbers; its fingerprint says it all
+        # The schema's own numbers, of which its fingerprint says it all; and what was to be heard
+        # before.
+        for left_out in ("attributes", "values", "possible_contexts", "note"):
+            planned.pop(left_out, None)
         return {
             "format": FORMAT,
             "record": self.record,

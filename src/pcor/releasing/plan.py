@@ -85,6 +85,11 @@ class Plan:
         """How many contexts of the family can contain a record's values, at most."""
         return self.schema.most_contexts
 
+    @property
+    def note(self) -> str:
+        """What to hear about the detector before anybody is asked about; "" where nothing."""
+        return self.detector.caution
+
     def estimate(self, rows: int) -> Estimate | None:
         """Return how long it may take on a table of so many rows, timed on made-up numbers.
 
@@ -113,6 +118,7 @@ class Plan:
             "steps": [step.to_dict() for step in self.bill.steps],
             "promise": self.promise.to_dict(),
             "schema_sha256": self.schema.sha256,
+            **({"note": self.note} if self.note else {}),
         }
 
     def explain(self) -> str:
@@ -134,8 +140,9 @@ class Plan:
         return markup.table(("step", "calls", "each", "cost"), rows, last=True)
 
     def _repr_html_(self) -> str:
+        noted = [markup.paragraph(f"Note: {self.note}.")] if self.note else []
         return markup.fragment(
-            markup.paragraph(self._summary), self.cost_html(), self.promise.to_html()
+            markup.paragraph(self._summary), self.cost_html(), *noted, self.promise.to_html()
         )
 
     @property
@@ -148,4 +155,5 @@ class Plan:
         )
 
     def __str__(self) -> str:
-        return f"{self._summary}\n{self.explain()}"
+        noted = f"\nNote: {self.note}." if self.note else ""
+        return f"{self._summary}\n{self.explain()}{noted}"
