@@ -19,10 +19,11 @@ from pcor.public import wording
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
-# "... among claims where a is b; c is d." to the end of its line; it may break after "where" or ";".
+# "... among claims where a is b; c is d." to the end of its line, which may break after "where"
+# or ";".
 SENTENCE = re.compile(
-    r"\bRecord\s+(?P<record>\w+) \((?P<value>[\d,.]+(?: dollars)?)\) is (?:an outlier by|unusually high in)"
-    r" (?P<metric>\w+) \((?P<detector>\w+)\)"
+    r"\bRecord\s+(?P<record>\w+) \((?P<value>[\d,.]+(?: dollars)?)\)"
+    r" is (?:an outlier by|unusually high in) (?P<metric>\w+) \((?P<detector>\w+)\)"
     r"(?: in some context of at least [^()\n]+ \(if not, this says nothing\), then with a chance of"
     r" at least 0\.99 also)? among (?:all \w+"
     r"|\w+ where\s+(?!\.\.\.)(?P<context>(?:[^\n]|(?<=;)\n)+?))\.[ \t]*$",
