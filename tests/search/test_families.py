@@ -279,3 +279,16 @@ def test_old_questions_keep_their_fingerprints() -> None:
     assert request.key == ("20354d8939b66439841df51cd3add4940724fd575791b506691a3b9bfa44ea16")
     brief = pcor.plan(schema, "0.2", detector="lof", brevity=5)
     assert Request.of(brief, 8, dataset="d", analyst="a").key != request.key
+
+
+def test_a_context_outside_the_family_is_judged_like_any_other() -> None:
+    """``is_outlier`` is about rows; the family says which contexts are released."""
+    rows = {"a": ["x", "y", "z"] * 20, "m": [*map(float, range(59)), 900.0]}
+    wide = pcor.Schema(metric="m", attributes={"a": ["x", "y", "z"]})
+    narrow = pcor.Schema(metric="m", attributes={"a": ["x", "y", "z"]}, contexts={"a": "one"})
+    for values in (["z"], ["y", "z"], ["x", "z"], ["x", "y"], ["x", "y", "z"]):
+        found = [
+            pcor.is_outlier(pcor.Table(pa.table(rows), schema), 59, {"a": values}, "grubbs")
+            for schema in (wide, narrow)
+        ]
+        assert found == ["z" in values] * 2

@@ -216,7 +216,9 @@ def _judged_again(
 ) -> list[Neighbour]:
     """Try each row, and judge the contexts that cover it again."""
     schema, space = validity.table.schema, validity.record.space
-    required = [row.required(schema, space) for row in found]
+    one_of_each_cell = {row.places: row for row in found}
+    first = {cell: row.required(schema, space) for cell, row in one_of_each_cell.items()}
+    required = [first[row.places] for row in found]
     _check_verdicts(validity, kind, required, limit)
     before = verdicts(validity)
     cells = _in_window(validity, spare=1)

@@ -165,15 +165,19 @@ def is_outlier(
 ) -> bool:
     """Tell whether the record is an outlier in the context. For the owner only.
 
-    The context may be a ``pcor.Context``, a text such as "job is CEO", or a mapping.
+    The context may be a ``pcor.Context``, a text such as "job is CEO", or a mapping; any context,
+    also one outside the schema's family. Where it does not cover the record, it is no outlier.
 
     Raises:
         RecordError: the record does not exist, or its id is not unique.
         ContextError: the context cannot be read, or is of another schema.
     """
     check_table(table)
-    validity = Validity(table, table.record(record), get_detector(detector, table.schema))
-    return bool(validity([Context.read(table.schema, context).mask])[0])
+    found, mask = table.record(record), Context.read(table.schema, context).mask
+    if found.space.fixed & ~mask:
+        return False
+    validity = Validity(table, found, get_detector(detector, table.schema))
+    return bool(validity.judge(validity.cells, table.words([mask]))[0])
 
 
 def outliers(
