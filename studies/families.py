@@ -4,7 +4,7 @@ For each table and family: how many of some random rows are outliers in some con
 records that are outliers in every family, what the sentence names, how many rows its context keeps
 of the largest valid context of the widest family, how many people a release exposes, and the time.
 
-    PCOR_DATA=... python -m studies.families > docs/results/families.json
+    PCOR_DATA=... python -m studies.families > families.jsonl
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def exposed(table: pcor.Table, record: int, detector: str) -> int | None:
 def measured(table: pcor.Table, detector: str, rows: int, records: int) -> Iterator[dict[str, Any]]:
     """Yield a row for each family that can be drawn from directly."""
     shares = {p.family: p for p in calibrate(table, rows, detector, exposed=0).points[::-1]}
-    kinds = {name: table.in_family(schema) for name, schema in families(table.schema)}
-    kinds = {name: one for name, one in kinds.items() if name in shares}
+    every = families(table.schema)
+    kinds = {name: table.in_family(schema) for name, schema in every if name in shares}
     smallest = list(kinds.values())[-1]
     numbers = random.Random(0)  # noqa: S311 (which records to look at)
     chosen: list[int] = []
@@ -106,16 +106,14 @@ def measured(table: pcor.Table, detector: str, rows: int, records: int) -> Itera
 
 
 def main() -> None:
-    """Measure, and print one JSON object."""
+    """Measure, and print one JSON object for each table and family."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, default=100)
     parser.add_argument("--records", type=int, default=20)
     options = parser.parse_args()
-    found = {
-        name: list(measured(table, "lof", options.rows, options.records))
-        for name, table in tables(Path(os.environ["PCOR_DATA"]))
-    }
-    print(json.dumps(found, indent=1))
+    for name, table in tables(Path(os.environ["PCOR_DATA"])):
+        for row in measured(table, "lof", options.rows, options.records):
+            print(json.dumps({"table": name, **row}), flush=True)
 
 
 if __name__ == "__main__":

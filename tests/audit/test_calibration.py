@@ -79,3 +79,19 @@ def test_stricter_rules_have_a_higher_bar() -> None:
     assert stricter(pcor.LOF()) == [pcor.LOF(threshold=2.0)]
     assert stricter(pcor.Tail(0.05)) == [pcor.Tail(0.01)]
     assert stricter(pcor.Estimator(lambda values: values > 3)) == []
+
+
+def test_a_family_that_is_too_large_is_left_out_and_the_others_are_looked_at() -> None:
+    """Whoever declared too much learns what a smaller family would say."""
+    names = {f"a{n}": ["x", "y", "z"] for n in range(20)}
+    rows = {name: ["x", "y", "z"] * 20 for name in names}
+    table = pcor.Table(
+        pa.table(rows | {"m": [*map(float, range(59)), 900.0]}),
+        pcor.Schema(metric="m", attributes=names),
+    )
+    found = pcor.calibrate(table, 5, "grubbs", exposed=0, limit=5000)
+    assert found.left_out["as declared"] == 4**20
+    assert "as declared" not in [point.family for point in found.points]
+    assert found.points[0].detector != found.points[1].detector
+    with pytest.raises(pcor.errors.TooLarge):
+        pcor.calibrate(table, 5, "grubbs", limit=3)

@@ -19,7 +19,7 @@ import numpy as np
 from pcor.audit.neighbours import removals
 from pcor.audit.owner_only import OwnerOnly
 from pcor.detectors import Detector, get_detector
-from pcor.errors import TooLarge, check_whole
+from pcor.errors import TooLarge, check_whole, counted
 from pcor.public.context import mask_of
 from pcor.public.guarantee import OWNER_ONLY
 from pcor.public.schema import Schema
@@ -96,13 +96,19 @@ class Calibration(OwnerOnly):
 
     Attributes:
         points: the schema's own family first.
+        left_out: the families with too many contexts to look at, and how many; public.
     """
 
     points: tuple[CalibrationPoint, ...]
+    left_out: dict[str, int]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers for the owner's programs."""
-        return {"owner_only": OWNER_ONLY, "points": [point.to_dict() for point in self.points]}
+        return {
+            "owner_only": OWNER_ONLY,
+            "points": [point.to_dict() for point in self.points],
+            "left_out": {name: counted(contexts) for name, contexts in self.left_out.items()},
+        }
 
 
 def calibrate(
@@ -129,19 +135,21 @@ def calibrate(
     Raises:
         ParameterError: a number is not one that can be.
         SourceError: the rows are not in memory.
+        TooLarge: a record has too many contexts in every family.
     """
     check_table(table)
     check_whole("rows", rows)
     check_whole("exposed", exposed, least=0)
     check_whole("limit", limit)
-    if not table.schema.drawable(limit):
-        check_size(table.schema.most_walked, limit)
+    every_family = families(table.schema)
+    small = [(name, schema) for name, schema in every_family if schema.drawable(limit)]
+    if not small:
+        check_size(min(schema.most_walked for _, schema in every_family), limit)
     rule = get_detector(detector, table.schema)
     asked = [
         (name, schema, kind)
-        for name, schema in families(table.schema)
-        for kind in ([rule, *stricter(rule)] if schema == table.schema else [rule])
-        if schema.drawable(limit)
+        for name, schema in small
+        for kind in ([rule, *stricter(rule)] if schema == small[0][1] else [rule])
     ]
     samples = [
         _sampled(table, min(rows, max(_FEWEST_ROWS, _MOST_LOOKS // schema.most_walked)), seed)
@@ -156,7 +164,8 @@ def calibrate(
     for (name, schema, kind), sample in zip(asked, samples, strict=True):
         points.append(_point(name, table.in_family(schema), kind, sample, exposed, step))
         before += len(sample)
-    return Calibration(tuple(points))
+    larger = {name: one.most_contexts for name, one in every_family if (name, one) not in small}
+    return Calibration(tuple(points), larger)
 
 
 def families(schema: Schema) -> list[tuple[str, Schema]]:

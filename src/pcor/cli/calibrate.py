@@ -73,6 +73,8 @@ def calibrate(
         return
     say(OWNER_ONLY)
     say("\n".join(_lines(found.points)))
+    for name, contexts in found.left_out.items():
+        say(f"{name}: not looked at, a record can have {counted(contexts)} contexts")
 
 
 def _write(out: Path, found: Calibration) -> None:
