@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from pcor import Context, Schema
-from pcor.public.phrase import Item, named, phrase, phrases
+from pcor.public.phrase import Item, phrase, phrases
 from pcor.public.schema import Attribute
 from tests.helpers.strategies import few, some_context
 
@@ -38,7 +38,6 @@ def test_the_fewest_items_are_named(
     attribute: Attribute, codes: list[int], items: list[tuple[int, int]], excepted: bool
 ) -> None:
     assert phrase(attribute, codes) == (attribute, tuple(Item(*item) for item in items), excepted)
-    assert named(attribute, codes) == len(items)
 
 
 def slow_count(attribute: Attribute, codes: set[int]) -> int:
@@ -66,7 +65,7 @@ def test_no_other_way_names_fewer(attribute: Attribute) -> None:
     every = range(len(attribute.values))
     for count in range(1, len(every) + 1):
         for codes in combinations(every, count):
-            assert named(attribute, codes) == slow_count(attribute, set(codes))
+            assert len(phrase(attribute, codes).items) == slow_count(attribute, set(codes))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +92,7 @@ def test_an_order_is_that_of_bins_or_of_numbers_that_rise_or_fall(
 @given(context=some_context())
 def test_a_context_names_what_its_attributes_do(context: Context) -> None:
     counts = [
-        named(attribute, [attribute.codes[value] for value in context.values[attribute.name]])
+        len(phrase(attribute, list(map(attribute.code, context.values[attribute.name]))).items)
         for attribute in context.schema.attributes
     ]
     assert context.named == sum(counts)

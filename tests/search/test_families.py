@@ -13,7 +13,8 @@ import pytest
 import pcor
 from pcor.errors import NoValidContext, StartError
 from pcor.releasing.request import Request
-from pcor.search import best_first
+from pcor.releasing.run import best_first as best_first_of
+from pcor.search import best_first, margin
 from pcor.search.base import SamplingSearch
 from pcor.search.validity import Validity
 from pcor.testing import seeded
@@ -104,8 +105,10 @@ def test_a_start_outside_the_family_is_refused_with_the_reason() -> None:
     rows = {"year": [2006, 2007, 2008, 2009] * 6, "job": ["a", "b"] * 12}
     table = pcor.Table(pa.table(rows | {"metric": [1.0] * 23 + [9.0]}), schema)
     start = pcor.Context(schema, {"year": [2006, 2009]})
+    budget = pcor.Budget(1)
     with pytest.raises(StartError, match="not one of the contexts that the schema allows"):
-        pcor.release(table, 23, 1, search="random_walk", start=start)
+        pcor.release(table, 23, 1, search="random_walk", start=start, budget=budget)
+    assert budget.left == 1  # the schema alone decides it, so nobody pays for it
     overlap = pcor.Overlap(start)  # to compare with, any context will do
     assert pcor.plan(schema, 1, utility=overlap)
 
@@ -292,3 +295,58 @@ def test_a_context_outside_the_family_is_judged_like_any_other() -> None:
             for schema in (wide, narrow)
         ]
         assert found == ["z" in values] * 2
+
+
+def ranked(case: FamilyTable, guarantee: str, brevity: int) -> list[tuple[int, int]]:
+    """Return all candidates of the direct mechanism with their utilities, best first."""
+    schema = pcor.Schema.from_dict(case.schema.to_dict() | {"dataset": {"positions": "public"}})
+    table = pcor.Table(case.frame, schema)
+    plan = pcor.plan(schema, 1, detector=TWINS["tail"][0], guarantee=guarantee, brevity=brevity)
+    order = best_first_of(plan, Validity(table, table.record(case.record), plan.detector))
+    assert order is not None
+    while not order.finished:
+        order.advance()
+    utilities = [run.utility for run in order.ranked() for _ in range(run.count)]
+    masks = [order.mask(place) for place in range(len(utilities))]
+    return sorted(zip(utilities, masks, strict=True), key=lambda one: (-one[0], one[1]))
+
+
+@pytest.mark.parametrize("guarantee", ["ocdp", "dp"])
+def test_members_are_listed_where_the_others_are_too_many_to_be_walked(
+    guarantee: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited = [case for case in CASES if case.schema.lists_members][:40]
+    expected = [ranked(case, guarantee, brevity) for case in limited for brevity in (0, 3)]
+    monkeypatch.setattr(best_first, "MOST_STEPS", -1)
+    monkeypatch.setattr(best_first, "LARGEST_LIST", 0)
+    monkeypatch.setattr(margin, "LARGEST_LIST", 0)
+    found = [ranked(case, guarantee, brevity) for case in limited for brevity in (0, 3)]
+    assert found == expected
+    assert sum(map(len, expected)) > 100
+
+
+def test_few_members_of_long_ranges_are_drawn_from_directly() -> None:
+    """Of 5 ranges of 40 values 13 million million contexts are numbered, and 2,096 are members."""
+    numbers = random.Random(1)  # noqa: S311 (a table)
+    names = {f"a{n}": list(range(40)) for n in range(5)}
+    rows = {name: [numbers.randrange(40) for _ in range(300)] for name in names}
+    rows = {name: [20, *column[1:]] for name, column in rows.items()}
+    schema = pcor.Schema(
+        metric="m", attributes=names, contexts=dict.fromkeys(names, "range"), max_clauses=1
+    )
+    table = pcor.Table(pa.table(rows | {"m": [99.0, *map(float, range(299))]}), schema)
+    assert schema.most_contexts == 1 + 5 * (20 * 21 - 1)
+    assert pcor.plan(schema, 1).search.name == "direct"
+    found = pcor.matching_contexts(table, 0, pcor.Tail(0.9, min_population=5))
+    drawn = pcor.release(table, 0, 1, pcor.Tail(0.9, min_population=5), chooser=seeded(1))
+    assert table.words([drawn.context.mask])[0].tolist() in found.masks.tolist()
+
+
+def test_limits_that_leave_many_contexts_do_not_list_them() -> None:
+    names = {f"a{n}": list(range(10)) for n in range(6)}
+    rows = {name: [n % 10 for n in range(200)] for name in names}
+    schema = pcor.Schema(metric="m", attributes=names, max_clauses=5)
+    table = pcor.Table(pa.table(rows | {"m": [999.0, *map(float, range(199))]}), schema)
+    assert schema.most_contexts > 1 << 40
+    assert table.record(0).space.members is None
+    assert pcor.release(table, 0, 1, "grubbs", "uniform", samples=5, chooser=seeded(1))

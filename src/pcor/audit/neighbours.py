@@ -222,7 +222,7 @@ def _judged_again(
     _check_verdicts(validity, kind, required, limit)
     before = verdicts(validity)
     cells = _in_window(validity, spare=1)
-    members = space.members()
+    members = space.members
     if members is None:
         members = np.flatnonzero(space.every_admitted()).astype(np.uint64)
     changed = []

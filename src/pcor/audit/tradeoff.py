@@ -24,7 +24,7 @@ from pcor.errors import NoValidContext, ParameterError, TooLarge, check_whole, c
 from pcor.mechanism.randomness import RandomSource
 from pcor.public.context import Context, mask_of
 from pcor.public.guarantee import PureDP
-from pcor.public.schema import Schema
+from pcor.public.schema import MOST_NUMBERED, Schema
 from pcor.public.space import Space
 from pcor.releasing.plan import Plan
 from pcor.releasing.run import best_first, explore
@@ -33,7 +33,7 @@ from pcor.rows.table import Table
 from pcor.search.best_first import BestFirst, RankedCandidates
 from pcor.search.blocks import ENUMERATION_LIMIT
 from pcor.search.coe import outliers
-from pcor.search.direct import COUNTABLE, advice
+from pcor.search.direct import advice
 from pcor.search.margin import MarginOrder
 from pcor.search.validity import Validity
 from pcor.testing import seeded
@@ -172,7 +172,7 @@ def tradeoff(
 
 def check_space(schema: Schema, limit: int = ENUMERATION_LIMIT) -> None:
     """Refuse a space in which the largest valid context cannot be found for comparison."""
-    check_whole("limit", limit, COUNTABLE)
+    check_whole("limit", limit, MOST_NUMBERED)
     size = schema.most_walked
     if size > limit:
         raise TooLarge(
@@ -217,7 +217,7 @@ def flagged_contexts(
 def _random_context(table: Table, numbers: random.Random) -> Context | None:
     """Return a context with every value at even odds; in smaller families one of a random row's."""
     schema = table.schema
-    if schema.most_contexts == 1 << (schema.width - len(schema.attributes)):
+    if not schema.limited and all(a.contexts == "any" and not a.groups for a in schema.attributes):
         bits = numbers.getrandbits(schema.width)
         fits = all(bits & own for own in schema.attribute_masks)
         return Context.from_mask(schema, bits) if fits else None

@@ -13,10 +13,10 @@ from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, say, say_json, tell, waiting
 from pcor.errors import WriteError, counted
 from pcor.public.guarantee import PureDP
-from pcor.public.schema import REVIEW, Schema
+from pcor.public.schema import MOST_NUMBERED, REVIEW, Schema
+from pcor.releasing.settings import Settings
 from pcor.search.blocks import ENUMERATION_LIMIT
 from pcor.search.coe import PATIENCE
-from pcor.search.direct import COUNTABLE
 from pcor.support.files import check_target, write_text
 
 app = typer.Typer(
@@ -79,6 +79,7 @@ def check(
     Example: pcor schema check claims.csv --schema claims.toml
     """
     declared = Schema.from_file(schema, draft=True)
+    Settings().plan(declared, 1)  # refuses a [release] that nothing can be released by
     with waiting("reading the table", quiet=as_json):
         found = misfits(file, declared)
     marks = marked_lines(schema)
@@ -140,7 +141,7 @@ def beyond_limits(schema: Schema) -> str:
         f"--guarantee {PureDP.name}, --search direct, pcor tradeoff",
         "pcor audit, pcor contexts",
     )
-    if size > COUNTABLE:
+    if size > MOST_NUMBERED:
         refused = f"{drawing}, {listing} are not to be had, whatever the limit"
     elif size > PATIENCE:
         refused = f"{drawing} need a larger --limit; {listing} are not to be had"

@@ -103,7 +103,7 @@ def _check_group_name(attribute: Attribute, name: object) -> None:
 
     who = f"attribute {attribute.name!r}"
     if not isinstance(name, str) or not name or not is_printable(name):
-        raise SchemaError(f"{who}: a group must be named by a text that can be printed")
+        raise SchemaError(f"{who}: a group needs a name: a text that can be printed")
     if find_code(attribute, name) >= 0:
         raise SchemaError(f"{who}: the group {name!r} is named like a value; give it another name")
     if attribute.edges is not None and _LIKE_BINS.search(name):
@@ -208,7 +208,7 @@ def named_items(attribute: Attribute, chosen: NDArray[np.bool_]) -> NDArray[np.i
 
     Nothing where all values are chosen; one for a declared group. Otherwise the values, or those
     left out ("any employer except York"), whichever are fewer; in a declared order an unbroken run
-    is one item ("2006 to 2008"). ``phrase.named`` says the same of one set.
+    is one item ("2006 to 2008"). ``phrase.phrase`` says the same of one set.
     """
     if attribute.ordered:
         listed, left_out = _runs(chosen), _runs(~chosen)

@@ -89,15 +89,6 @@ def runs(codes: list[int]) -> Iterator[Item]:
         place += 1
 
 
-def named(attribute: Attribute, codes: Collection[int]) -> int:
-    """Return how many items are named of an attribute with the values at these places.
-
-    >>> named(Attribute("year", (2005, 2006, 2007, 2008, 2009)), [0, 2, 3])
-    2
-    """
-    return len(phrase(attribute, codes).items)
-
-
 def phrases(schema: Schema, mask: int) -> tuple[Phrase, ...]:
     """Return what is named of each attribute that a context, given by its bits, restricts."""
     return tuple(

@@ -105,6 +105,12 @@ MOST_STEPS = 62
 # A space of up to this many contexts can be listed whole, whatever its steps.
 LARGEST_LIST = 1 << 24
 
+# Where limits leave so few contexts, they are listed instead of all that are numbered.
+MOST_MEMBERS = 1 << 22
+
+# Contexts are numbered by whole numbers of 64 bits.
+MOST_NUMBERED = 1 << 60
+
 _TABLES = ("dataset", "metric", "attributes", "contexts", "release")
 _DATASET = ("name", "id", "id_type", "id_pattern", "positions", "rows")
 _METRIC = ("column", "missing", "label", "unit")
@@ -288,16 +294,28 @@ class Schema:
         It leaves out all below a context with too many clauses. What a sentence names can become
         fewer on the way down, so ``max_named`` spares it nothing.
         """
-        listed = all(most_sets(attribute) <= MOST_SETS for attribute in self.attributes)
-        if self.max_clauses is None or self.most_steps > MOST_STEPS or not listed:
+        if self.most_steps > MOST_STEPS:
+            return self.most_contexts if self.lists_members else self.most_numbered
+        if self.max_clauses is None or not self._few_sets:
             return self.most_numbered
         sizes = [most_sizes(attribute, None) for attribute in self.attributes]
         return combined(sizes, self.max_clauses, None)
 
+    @cached_property
+    def lists_members(self) -> bool:
+        """Whether the contexts that the limits leave can be listed, without all the others."""
+        few = self.limited and self.most_contexts <= MOST_MEMBERS
+        return few and self.most_numbered <= MOST_NUMBERED and self._few_sets
+
+    @property
+    def _few_sets(self) -> bool:
+        return all(most_sets(attribute) <= MOST_SETS for attribute in self.attributes)
+
     def drawable(self, limit: int) -> bool:
         """Tell whether contexts can be met best first, or listed, within a limit."""
-        listed = self.most_numbered <= LARGEST_LIST or self.most_steps <= MOST_STEPS
-        return listed and self.most_walked <= limit
+        walked = self.most_steps <= MOST_STEPS
+        listed = self.most_numbered <= LARGEST_LIST or self.lists_members
+        return (walked or listed) and self.most_walked <= limit
 
     @cached_property
     def most_steps(self) -> int:

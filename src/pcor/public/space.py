@@ -24,11 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.public.context import Words, pack, unpack
-from pcor.public.family import MOST_SETS, chains, named_items
+from pcor.public.family import chains, named_items
 from pcor.public.schema import Schema
-
-# Members are listed where their numbers fit 64 bits.
-MOST_NUMBERED = 1 << 60
 
 # Numbers of contexts, as arrays have them.
 Indices = NDArray[np.uint64]
@@ -283,27 +280,24 @@ class Space:
                 yes &= numbers <= limit
         return yes
 
+    @cached_property
     def members(self) -> Indices | None:
-        """Return the indices of all contexts that the limits leave, rising.
+        """The indices of all contexts that the limits leave, rising.
 
         Attribute by attribute, as far as the limits allow: it takes as long as there are members.
-        ``None`` where one attribute alone has too many sets for that, or no limit is declared.
+        ``None`` where they are not listed (``Schema.lists_members``).
         """
-        if not self.schema.limited or not self._listable:
+        if not self.schema.lists_members:
             return None
         found = np.zeros((1, 3), dtype=np.int64)  # index, clauses, items
         for place in range(len(self.schema.attributes)):
-            sets = self._sets_of(place)
-            found = (found[:, np.newaxis] + sets).reshape(-1, 3)
-            found = found[self._within(found[:, 1], found[:, 2])]
+            sets, longer = self._sets_of(place), []
+            for used in np.unique(found[:, 1:], axis=0):
+                alike = found[(found[:, 1:] == used).all(axis=1)]
+                fitting = sets[self._within(*(used + sets[:, 1:]).T)]
+                longer.append((alike[:, np.newaxis] + fitting).reshape(-1, 3))
+            found = np.concatenate(longer)
         return np.sort(found[:, 0]).astype(np.uint64)
-
-    @property
-    def _listable(self) -> bool:
-        return self.size <= MOST_NUMBERED and all(
-            prod(self.radices[d] for d in self._digits(place)) <= MOST_SETS
-            for place in range(len(self.schema.attributes))
-        )
 
     def _digits(self, place: int) -> list[int]:
         """Return which digits of an index are the levels of an attribute's chains."""
@@ -373,6 +367,12 @@ def clauses_and_items(schema: Schema, words: Words) -> tuple[NDArray[np.int64], 
         clauses += items > 0
         named += items
     return clauses, named
+
+
+def in_family(schema: Schema, mask: int) -> bool:
+    """Tell whether a context is one of the family; then it is for every record that it covers."""
+    some_record = sum(mask & own & -(mask & own) for own in schema.attribute_masks)
+    return mask in Space(schema, some_record)
 
 
 def _one_step(mask: int, steps: tuple[int, ...]) -> Iterator[int]:

@@ -294,7 +294,7 @@ def _plain_words(release: Release) -> str:
     if wanted is not None:
         said = (
             f"if the {metric} of this record is clearly {unusual} in some large group (at least "
-            f"{wanted.rows_in_words}{wanted.of_utility}, a margin of at least {wanted.margin:,}), "
+            f"{wanted.rows_in_words}, a margin of at least {wanted.margin:,}), "
             "it likely is, "
             "compared with the others in this one; if not, this group says nothing about it."
         )

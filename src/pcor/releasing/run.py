@@ -220,18 +220,12 @@ def read_and_draw(plan: Plan, table: Table, record: int | str, chooser: RandomSo
 
 
 def check_start(search: Search, record: Record) -> None:
-    """Refuse a start context without the record's own values, or outside the schema's family."""
-    if search.start is None or search.start.mask in record.space:
-        return
-    if record.space.fixed & ~search.start.mask:
+    """Refuse a start context without the record's own values."""
+    if search.start is not None and record.space.fixed & ~search.start.mask:
         raise StartError(
             "the start context does not contain the record's own value of every attribute; add "
             "them, or leave start (--start) out to have one found"
         )
-    raise StartError(
-        "the start context is not one of the contexts that the schema allows (contexts, groups, "
-        "max_clauses, max_named); give another one, or leave start (--start) out to have one found"
-    )
 
 
 def draw(plan: Plan, validity: Validity, chooser: RandomSource) -> int:
@@ -269,7 +263,7 @@ def explore(plan: Plan, validity: Validity, chooser: RandomSource) -> tuple[list
         if scorer is None:  # not before the start context is known: the utility may compare with it
             utility = _resolved_utility(plan.utility, table, explorer.start)
             scorer = Scorer(utility, table, plan.brevity)
-        if explorer.around is not None:
+        if explorer.around is not None and explorer.space.binary:
             scorer.learn_neighbours(explorer.around)
         return scorer(masks)
 

@@ -17,18 +17,18 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from pcor.detectors import Detector, detector_names
-from pcor.errors import ParameterError, check_whole
+from pcor.errors import ParameterError, StartError, check_whole
 from pcor.mechanism.randomness import MECHANISMS
 from pcor.mechanism.selection import check_exponent, check_mechanism
 from pcor.public.accounting import ACCOUNTINGS, exact
 from pcor.public.context import Context
 from pcor.public.guarantee import GUARANTEES, OCDP, Guarantee, PureDP, get_guarantee
-from pcor.public.schema import Schema
+from pcor.public.schema import MOST_NUMBERED, Schema
+from pcor.public.space import in_family
 from pcor.releasing.plan import Plan
 from pcor.releasing.terms import terms_of
 from pcor.search import SEARCHES, Search, get_search
 from pcor.search.base import SamplingSearch
-from pcor.search.direct import COUNTABLE
 from pcor.search.utility import (
     UTILITIES,
     Overlap,
@@ -221,7 +221,7 @@ class Settings:
             "The largest space of contexts to draw from directly: 2^24 by default, 2^22 for auto. "
             "Beyond 2^24 time and memory depend on the rows.",
             kind="whole",
-            most=COUNTABLE,
+            most=MOST_NUMBERED,
             label="Most contexts",
             hint="To draw from directly: 16,777,216 if empty. With more, time and memory depend on "
             "the rows.",
@@ -360,7 +360,7 @@ class Settings:
         self, asked: str | Search, schema: Schema, *, compiled: bool, guarantee: Guarantee
     ) -> Search:
         if self.limit is not None:
-            check_whole("limit", self.limit, COUNTABLE)
+            check_whole("limit", self.limit, MOST_NUMBERED)
         search = get_search(
             asked,
             schema,
@@ -385,6 +385,13 @@ class Settings:
         for what, context in given.items():
             if context is not None and context.schema != schema:
                 raise ParameterError(f"{what} is a context of another schema")
+        start = given["start"]
+        if start is not None and not in_family(schema, start.mask):
+            raise StartError(
+                "the start context is not one of the contexts that the schema allows (contexts, "
+                "groups, max_clauses, max_named); give another one, or leave start (--start) out "
+                "to have one found"
+            )
         if awaits_start(utility):
             return _overlap_with_start(utility, search, self.start)
         if self.start is not None and not search.takes_start:

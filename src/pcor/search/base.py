@@ -99,7 +99,7 @@ class Explorer:
 
     def sample(self, *, wanted: int, cap: int) -> list[int]:
         """Draw valid contexts uniformly with replacement, trying at most ``cap``."""
-        members = self.space.members()  # limits may leave few of those that are numbered
+        members = self.space.members  # limits may leave few of those that are numbered
 
         def masks(places: Sequence[int]) -> list[int]:
             numbers = places if members is None else [int(members[place]) for place in places]

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.mechanism.ordered_selection import Run
-from pcor.public.context import unpack
+from pcor.public.context import Words, unpack
 from pcor.public.schema import LARGEST_LIST, MOST_STEPS
 from pcor.public.space import Space, clauses_and_items
 from pcor.search.blocks import block, block_size
@@ -205,12 +205,10 @@ class RankedCandidates:
         return [self._space.mask(int(i)) for i in np.concatenate(self._indices)]
 
 
-def stretches(utilities: NDArray[np.int64], order: Indices) -> list[Run]:
-    """Bound what is left of a falling order by stretches of doubling length, each by its best."""
-    edges = [0, *(1 << power for power in range(len(order).bit_length())), len(order)]
-    return [
-        Run(int(utilities[order[low]]), high - low) for low, high in pairwise(edges) if low < high
-    ]
+def stretches(falling: NDArray[np.int64]) -> list[Run]:
+    """Bound falling utilities by stretches of doubling length, each by its best."""
+    edges = [0, *(1 << power for power in range(len(falling).bit_length())), len(falling)]
+    return [Run(int(falling[low]), high - low) for low, high in pairwise(edges) if low < high]
 
 
 class BestFirst(RankedCandidates):
@@ -233,8 +231,8 @@ class BestFirst(RankedCandidates):
         self._done: list[Indices] = []  # ranked or not valid
         self._waiting, self._scores = _NOTHING, _NOTHING  # valid and not ranked yet
         self._met = 0
-        self._utilities = np.zeros(0, dtype=np.int64)  # of all contexts, once they are sorted
         self._sorted: Indices | None = None  # the contexts left, best first
+        self._falling = np.zeros(0, dtype=np.int64)  # their utilities
         self._asked = np.zeros(0, dtype=np.int64)  # how many contexts, of each block
         self._whole = np.zeros(0, dtype=bool)  # which blocks were judged as a whole
         self._valid = np.zeros(0, dtype=bool)  # and their verdicts, by context
@@ -252,9 +250,8 @@ class BestFirst(RankedCandidates):
     def remaining(self) -> Sequence[Run]:
         """Return bounds on the contexts that are not ranked: those that wait, and those not met."""
         if self._sorted is not None:
-            return stretches(self._utilities, self._sorted)
-        waiting = stretches(self._scores, np.arange(len(self._scores)))
-        return [*waiting, *self._descent.unvisited()]
+            return stretches(self._falling)
+        return [*stretches(self._scores), *self._descent.unvisited()]
 
     def advance(self) -> None:
         """Meet some more contexts and rank the valid ones."""
@@ -262,8 +259,9 @@ class BestFirst(RankedCandidates):
             self._sort()
         if self._sorted is not None:
             indices, self._sorted = self._sorted[: self._step], self._sorted[self._step :]
+            falling, self._falling = self._falling[: self._step], self._falling[self._step :]
             valid = self._verdicts_on(indices)
-            self._append(indices[valid], self._utilities[indices[valid]])
+            self._append(indices[valid], falling[valid])
         else:
             self._descend()
         self._step = min(2 * self._step, LARGEST_STEP)
@@ -291,7 +289,7 @@ class BestFirst(RankedCandidates):
 
     def _verdicts_on(self, indices: Indices) -> NDArray[np.bool_]:
         """Judge contexts, one by one or with the whole block where many of it are asked for."""
-        if self._sorted is None or not self._validity.detector.has_kernel:
+        if len(self._asked) == 0 or not self._validity.detector.has_kernel:
             return self._verdicts_one_by_one(indices)  # each is a refit: no context too many
         size = self._block
         number = indices // size
@@ -317,20 +315,39 @@ class BestFirst(RankedCandidates):
         What is ranked keeps its place, so the same uniform number still points to the same context.
         """
         if self._space.size > LARGEST_LIST:
+            if not self._descent.steps_fit:
+                self._sort_members()
             return
-        self._utilities = self._descent.totals(self._weights)
-        done = np.zeros(len(self._utilities), dtype=bool)
+        utilities = self._descent.totals(self._weights)
+        done = np.zeros(len(utilities), dtype=bool)
         if self._brevity:
-            self._utilities -= self._brevity * self._space.every_clauses_and_items()[1]
+            utilities -= self._brevity * self._space.every_clauses_and_items()[1]
         if self._space.schema.limited:
             done = ~self._space.every_admitted()
         for indices in self._done:
             done[indices] = True
-        self._sorted = _heaviest_first(self._utilities, done)
+        self._sorted = _heaviest_first(utilities, done)
+        self._falling = utilities[self._sorted]
         self._valid = np.zeros(len(done), dtype=bool)
         self._block = block_size(self._space)
         self._asked = np.zeros(len(done) // self._block, dtype=np.int64)
         self._whole = np.zeros(len(self._asked), dtype=bool)
+
+    def _sort_members(self) -> None:
+        """Put the contexts that the limits leave in order, of a space with too many others."""
+        members, words = listed_members(self._space)
+        utilities = self._validity.table.cells.totals(words, self._weights)
+        if self._brevity:
+            utilities -= self._brevity * clauses_and_items(self._space.schema, words)[1]
+        order = np.argsort(-utilities, kind="stable")
+        self._sorted, self._falling = members[order], utilities[order]
+
+
+def listed_members(space: Space) -> tuple[NDArray[np.int64], Words]:
+    """Return the contexts of a space that the limits leave, and their bits."""
+    if space.members is None:
+        raise RuntimeError("a plan admits only spaces that can be walked or listed")
+    return space.members.astype(np.int64), space.words_of(space.members)
 
 
 def _heaviest_first(totals: NDArray[np.int64], visited: NDArray[np.bool_]) -> Indices:

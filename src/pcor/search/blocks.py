@@ -48,7 +48,7 @@ class Block(NamedTuple):
 def blocks(validity: Validity) -> Iterator[Block]:
     """Yield the verdicts and populations of a record's whole space, block by block."""
     space = validity.record.space
-    members = space.members()
+    members = space.members
     if members is None:
         for first in range(0, space.size, block_size(space)):
             yield block(validity, space, first)
@@ -62,7 +62,7 @@ def blocks(validity: Validity) -> Iterator[Block]:
 
 def listed_size(space: Space) -> int:
     """Return how many contexts are judged to find all that are valid."""
-    members = space.members()
+    members = space.members
     return space.size if members is None else len(members)
 
 

@@ -11,12 +11,9 @@ from typing import Any, ClassVar
 
 from pcor.errors import NO_CONTEXT, NoValidContext, TooLarge, check_whole, counted
 from pcor.public.guarantee import USUAL, Guarantee
-from pcor.public.schema import LARGEST_LIST, Schema
+from pcor.public.schema import LARGEST_LIST, MOST_NUMBERED, Schema
 from pcor.search.base import Explorer, Search
 from pcor.search.blocks import ENUMERATION_LIMIT
-
-# Contexts are numbered by 64-bit integers, whatever the limit.
-COUNTABLE = 1 << 60
 
 # Within the usual limit the whole space can be listed, so a draw ends whatever the rows are. Beyond
 # it nothing public bounds what a draw takes: it ends when it is decided.
@@ -25,7 +22,7 @@ CAUTION = "most draws are decided after a few contexts, but time and memory depe
 
 def advice(size: int, larger: str, otherwise: str) -> str:
     """Return what else there is, and to raise the limit where that could help."""
-    return otherwise if size > COUNTABLE else f"{otherwise}; or {larger}: {CAUTION}"
+    return otherwise if size > MOST_NUMBERED else f"{otherwise}; or {larger}: {CAUTION}"
 
 
 @dataclass(frozen=True)
@@ -60,15 +57,17 @@ class Direct(Search):
 
     def check(self, schema: Schema, guarantee: Guarantee = USUAL) -> None:
         """Refuse a space that is too large; its size is public, and so is what else there is."""
-        size, most = schema.most_walked, min(self.limit, COUNTABLE)
+        size, most = schema.most_walked, min(self.limit, MOST_NUMBERED)
         if schema.drawable(most):
             return
         if size <= most:  # no limit helps: it can be neither listed nor walked
             most = LARGEST_LIST
         python, cli, service = guarantee.instead
+        which = "numbered before max_clauses and max_named leave some out"
         raise TooLarge(
-            f"{guarantee.drawn_from} draws among all {counted(size)} contexts that can contain a "
-            f"record, more than the limit of {most:,}",
+            f"{guarantee.drawn_from} draws among all {counted(size)} contexts "
+            f"{which if size > schema.most_contexts else 'that can contain a record'}, more than "
+            f"the limit of {most:,}",
             python=advice(size, "raise limit=", python),
             cli=advice(size, "raise --limit", cli),
             service=advice(size, "register it with a larger limit", service),

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from pcor.detectors import CountDetector
 from pcor.errors import ParameterError, plain
 from pcor.mechanism.ordered_selection import Run
+from pcor.public.context import Words
 from pcor.public.schema import LARGEST_LIST
 from pcor.public.space import clauses_and_items
 from pcor.search.best_first import (
@@ -32,6 +33,7 @@ from pcor.search.best_first import (
     LARGEST_STEP,
     Descent,
     RankedCandidates,
+    listed_members,
     stretches,
 )
 from pcor.search.validity import Validity
@@ -89,6 +91,8 @@ class MarginOrder(RankedCandidates):
 
     def list_all(self) -> bool:
         """Visit all that is left at once, unless the space is too large for that."""
+        if not self._listed and not self._descent.steps_fit and self._space.size > LARGEST_LIST:
+            self._list_members()
         if not self._listed and self._space.size <= LARGEST_LIST:
             totals, weights = self._descent.totals, self._weights
             utilities = totals(weights)
@@ -103,6 +107,19 @@ class MarginOrder(RankedCandidates):
             self._wait(np.flatnonzero(left), scores[left])
         return self._listed
 
+    def _list_members(self) -> None:
+        """Visit the contexts that the limits leave, of a space with too many others."""
+        members, words = listed_members(self._space)
+        self._listed = True
+        self._wait(members, self._scores_of(words, self._cells.totals(words, self._weights)))
+
+    def _scores_of(self, words: Words, utilities: Numbers) -> Numbers:
+        if self._brevity:
+            named = clauses_and_items(self._space.schema, words)[1]
+            utilities = utilities - self._brevity * named
+        n, c = self._cells.populations(words), self._cells.totals(words, self._region)
+        return self._score(utilities, n, c)
+
     @property
     def finished(self) -> bool:
         """Whether every context is ranked."""
@@ -114,7 +131,7 @@ class MarginOrder(RankedCandidates):
 
     def remaining(self) -> Sequence[Run]:
         """Return bounds on all others: those that wait, and those not visited."""
-        waiting = stretches(self._scores, np.arange(len(self._scores)))
+        waiting = stretches(self._scores)
         if self._nothing_unvisited:
             return waiting
         scale = self._detector.share_exact.denominator
@@ -132,11 +149,7 @@ class MarginOrder(RankedCandidates):
             if self._space.schema.limited:
                 members = self._space.admitted(words)
                 indices, utilities, words = indices[members], utilities[members], words[members]
-            if self._brevity:
-                named = clauses_and_items(self._space.schema, words)[1]
-                utilities = utilities - self._brevity * named
-            n, c = self._cells.populations(words), self._cells.totals(words, self._region)
-            self._wait(indices, self._score(utilities, n, c))
+            self._wait(indices, self._scores_of(words, utilities))
         ready = min(self._step, len(self._waiting))
         if not self._nothing_unvisited:
             ceiling = self._descent.ceiling * self._detector.share_exact.denominator
@@ -152,7 +165,8 @@ class MarginOrder(RankedCandidates):
 
     def populations(self) -> Numbers:
         """Return the populations of all that waits, in the same order. Private."""
-        return self._descent.totals(self._cells.cell_counts)[self._waiting]
+        words = self._space.words_of(self._waiting.astype(np.uint64))
+        return self._cells.populations(words)
 
     def _score(self, utilities: Numbers, n: Numbers, c: Numbers) -> Numbers:
         return margin_scores(self._detector, self._steepness, utilities, n, c)
@@ -200,30 +214,35 @@ class Requirement:
         people: so much utility.
         margin: so many fewer rows in the record's region than the share allows.
         rows: so many rows: ``people`` of them beyond what is too few for any outlier.
-        of_utility: what else the utility asks for, in words.
-        brevity: how many rows more for each thing that the words for the context name.
+        overlap: whether so many have to be shared with a chosen context as well.
+        brevity: how many rows more for each thing that the words for the context name: in it, or
+            shared.
     """
 
     chance: Fraction
     people: int
     margin: int
     rows: int
-    of_utility: str
+    overlap: bool = False
     brevity: int = 0
 
     @property
     def condition(self) -> str:
         """Where the record must stand out, and by how much, to go on from "an outlier"."""
         return (
-            f"in some context of at least {self.rows_in_words}{self.of_utility} by a margin of "
-            f"at least {self.margin:,}"
+            f"in some context of at least {self.rows_in_words} by a margin of at least "
+            f"{self.margin:,}"
         )
 
     @property
     def rows_in_words(self) -> str:
-        """How many rows the context must cover."""
-        more = f", and {self.brevity:,} more for each thing that its words name,"
-        return f"{self.rows:,} rows{more if self.brevity else ''}"
+        """How many rows the context must cover, and share with a chosen one."""
+        named = f", and {self.brevity:,} more for each thing that its words name,"
+        more = named if self.brevity else ""
+        if not self.overlap:
+            return f"{self.rows:,} rows{more}"
+        shared = f"{self.people:,} rows{more} with the chosen context"
+        return f"{self.rows:,} rows that shares at least {shared}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers, for programs and certificates."""
@@ -268,6 +287,5 @@ def needed(
     score = math.ceil((math.log(contexts) - math.log(1 - wanted)) / float(eta) * (1 + 1e-12))
     scale = detector.share_exact.denominator
     people, margin = -(-score // scale), -(-score // (steepness * scale))
-    shared = f" that shares at least {people:,} rows with the chosen context" if overlap else ""
     rows = people + detector.min_population - 1
-    return Requirement(wanted, people, margin, rows, shared, brevity)
+    return Requirement(wanted, people, margin, rows, overlap, brevity)

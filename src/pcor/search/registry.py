@@ -68,7 +68,7 @@ def _named(
     if name == "auto":
         # Whoever gives samples or a start wants a search that has them.
         usual = AUTO_LIMIT if compiled else AUTO_LIMIT_OF_REFITS
-        small = schema.most_walked <= (usual if limit is None else limit)
+        small = schema.drawable(usual if limit is None else limit)
         return Direct() if small and not sampling else WidestFirst()
     if name not in SEARCHES:
         raise UnknownName("search", name, ["auto", *SEARCHES])
