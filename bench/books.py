@@ -36,7 +36,7 @@ DATASET, EPSILON, BATCH = "people", Fraction(1, 1000), 2000
 
 def request(key: str) -> Request:
     """Return a question about the demo's salaries, under a key of its own."""
-    schema = pcor.demo.salary_schema()
+    schema = pcor.demo.salary_schema(any_set=True)
     planned = pcor.plan(schema, EPSILON)
     return Request.of(planned, pcor.demo.PLANTED[0].record, dataset=DATASET, analyst="owner",
                       key=key)  # fmt: skip
@@ -60,7 +60,7 @@ def fill(ledger: Ledger, entries: int) -> None:
 
 def certificate() -> dict[str, Any]:
     """Return a certificate as long as they are."""
-    table = pcor.demo.salary_table()
+    table = pcor.demo.salary_table(any_set=True)
     return pcor.release(table, pcor.demo.PLANTED[0].record, "0.2", search="breadth_first").to_dict()
 
 

@@ -179,7 +179,7 @@ def coe(table: pcor.Table, key: int, detector: str, seen: dict[bytes, Listed]) -
     if read in seen:
         return seen[read]
     space, parts = validity.record.space, list(blocks(validity))
-    valid = [part.first + np.flatnonzero(part.valid).astype(np.uint64) for part in parts]
+    valid = [part.indices[part.valid] for part in parts]
     listed = (
         space.words_of(np.concatenate(valid)),
         np.concatenate([part.populations[part.valid] for part in parts]),
@@ -229,7 +229,7 @@ def _real(data: Path, name: str) -> tuple[pa.Table, pcor.Schema]:
     if name == "demo":
         from pcor import demo
 
-        rows, schema = demo.salaries(), demo.salary_schema()
+        rows, schema = demo.salaries(), demo.salary_schema(any_set=True)
     else:
         rows = parquet.read_table(data / f"{name}.parquet")
         schema = pcor.Schema.from_file(data / f"{name}.toml")

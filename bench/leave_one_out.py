@@ -19,7 +19,6 @@ import pyarrow as pa
 import pcor
 from bench.__main__ import QUICK, load, random_outliers, seconds
 from bench.naive import Naive
-from pcor.audit.cubes import Cubes
 from pcor.audit.neighbours import removals
 from pcor.search.validity import Validity
 
@@ -56,11 +55,11 @@ def check(rows: pa.Table, table: pcor.Table, key: int, numbers: random.Random) -
     metric = rows[table.schema.metric.column].to_numpy()
     near = np.argsort(np.abs(metric - record.value), kind="stable")[:300].tolist()
     chosen = numbers.sample(range(len(metric)), 25) + numbers.sample(near, 25)
-    changed = 0
+    changed, every = 0, np.arange(space.size, dtype=np.uint64)
     for place in (place for place in chosen if place != key):
         mask = table.record(place).space.fixed
         need = int(space.indices_of(table.words([mask]))[0])
-        words = space.words_of(Cubes.covering(need, space.size).indices())
+        words = space.words_of(every[space.covering(every, need)])
         before = validity.of_words(words)
         smaller = pcor.Table(without(rows, place), table.schema)
         after = Validity(smaller, record, detector).of_words(words)

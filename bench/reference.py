@@ -117,7 +117,7 @@ def refits(every: EveryContext, naive: Naive, numbers: random.Random) -> list[fl
     """Return the seconds of processor time of the naive way for random contexts."""
     taken = []
     for _ in range(REFITS):
-        words = every.masks(numbers.randrange(every.size), 1)[0]
+        words = every.contexts.words(numbers.randrange(every.size), 1)[0]
         start = time.process_time()
         # Asked about nobody: the whole population is judged.
         naive.verify(every.detector.name, int.from_bytes(words.tobytes(), "little"), float("nan"))

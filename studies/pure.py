@@ -52,7 +52,7 @@ def ranked(table: pcor.Table, ranks: Sequence[int]) -> Iterator[tuple[int, int |
 def table_of(name: str) -> pcor.Table:
     """Return the demo table or a real one."""
     if name == "demo":
-        return pcor.demo.salary_table()
+        return pcor.demo.salary_table(any_set=True)
     path = Path(os.environ["PCOR_DATA"]) / f"{name}.parquet"
     declared = pcor.Schema.from_file(path.with_suffix(".toml")).to_dict()
     if "id" not in declared["dataset"]:

@@ -31,7 +31,7 @@ import pcor
 from bench.__main__ import random_outliers, seconds
 from bench.naive import Naive
 from pcor.errors import NoValidContext
-from pcor.public.context import Space
+from pcor.public.space import Space
 from pcor.search import Explorer, WidestFirst
 from pcor.search.base import ContextBits
 from pcor.search.guess import Guess, Numbers
@@ -76,7 +76,7 @@ def refit(rows: pa.Table, table: pcor.Table, records: list[int]) -> float:
     for key in records[:5]:
         record = table.record(key)
         for _ in range(4):
-            mask = record.space.mask(numbers.getrandbits(len(record.space.free)))
+            mask = record.space.mask(numbers.randrange(record.space.size))
             taken.append(seconds(lambda m=mask, v=record.value: naive.verify("lof", m, v)))  # type: ignore[misc]
     return statistics.median(taken)
 
@@ -217,7 +217,7 @@ def ontario(folder: Path, count: int, compared: int) -> dict[str, Any]:
     }
     reached = {name: sum(len(f) > 0 for f in results) for name, results in found.items()}
     print(json.dumps(report | reached), file=sys.stderr, flush=True)
-    more = WidestFirst(tries=10 * usual_tries(schema.free))
+    more = WidestFirst(tries=10 * usual_tries(schema.most_steps))
     oracle = Oracle(tries=more.tries, table=shared)
     best = []
     for place, record in enumerate(records[:compared]):

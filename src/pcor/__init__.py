@@ -9,6 +9,7 @@ from importlib import import_module as _import_module
 TYPE_CHECKING = False  # as type checkers know it; the module ``typing`` takes a while to import
 if TYPE_CHECKING:
     from pcor import audit, demo, errors, testing
+    from pcor.audit.calibration import calibrate
     from pcor.client import Client
     from pcor.detectors import (
         LOF,
@@ -87,6 +88,7 @@ __all__ = [
     "Utility",
     "WidestFirst",
     "audit",
+    "calibrate",
     "demo",
     "errors",
     "get_detector",
@@ -103,6 +105,7 @@ __all__ = [
 
 # Where each name is. The modules of the package need no line: they are found by their own names.
 _NAMES_OF = {
+    "audit.calibration": "calibrate",
     "client": "Client",
     "detectors": "LOF CountDetector Detector Estimator Grubbs Histogram Neighbourhood RareBin Tail "
     "get_detector register_detector",

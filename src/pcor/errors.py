@@ -311,11 +311,11 @@ def others_code(what: str) -> Iterator[None]:
         ) from None
 
 
-def check_whole(what: str, number: object, most: int | None = None) -> None:
-    """Refuse a parameter that is not a whole number of at least 1, or above a limit."""
+def check_whole(what: str, number: object, most: int | None = None, *, least: int = 1) -> None:
+    """Refuse a parameter that is not a whole number, or below or above a limit."""
     whole = isinstance(number, int) and not isinstance(number, bool)
-    if not whole or number < 1 or (most is not None and number > most):  # type: ignore[operator]
-        allowed = "of at least 1" if most is None else f"from 1 to {most:,}"
+    if not whole or number < least or (most is not None and number > most):  # type: ignore[operator]
+        allowed = f"of at least {least}" if most is None else f"from {least} to {most:,}"
         raise ParameterError(f"{what} must be a whole number {allowed}")
 
 

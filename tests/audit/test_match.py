@@ -229,4 +229,4 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(ParameterError, match="at most the number of rows beside the record"):
         coe_match(table, 0, LOF, changes=(15,))
     with pytest.raises(TooLarge, match="possible contexts"):
-        coe_match(table, 0, LOF, limit=1 << (SCHEMA.free - 1))
+        coe_match(table, 0, LOF, limit=SCHEMA.most_contexts // 2)

@@ -285,7 +285,7 @@ def test_every_factor_before_and_after_a_removal_is_within_the_bounds(k: int) ->
 
 def test_a_walk_in_parts_is_the_walk_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
     validity = synthetic((6, 6, 6), 900, 3, 1).validity(pcor.LOF(k=7, threshold=1.4))
-    assert len(validity.record.space.free) > 2 * lof_windows._SPLIT
+    assert len(validity.record.space.steps) > 2 * lof_windows._SPLIT
     in_parts = said(removals(validity))
     monkeypatch.setattr(lof_windows, "_SPLIT", 31)  # more than there are: not split then
     assert said(removals(validity)) == in_parts

@@ -25,6 +25,7 @@ from pcor.errors import ContextError, ParameterError, SourceError, TooLarge, Wri
 from pcor.public.guarantee import OWNER_ONLY
 from pcor.search.every_context import EveryContext
 from tests.helpers.every_context import SMALL, large, one_by_one, people, table_of
+from tests.helpers.family_tables import family_table
 from tests.helpers.waiting import DEADLINE
 
 # -- the file -------------------------------------------------------------------------------------
@@ -346,6 +347,38 @@ def test_what_cannot_be_done_is_refused_before_anything_is_looked_at(
         )
     assert judged_blocks == []
     assert list(tmp_path.iterdir()) == []
+
+
+# -- families -------------------------------------------------------------------------------------
+
+
+def test_in_a_family_the_file_has_its_members_and_gives_every_records_coe(tmp_path: Path) -> None:
+    path, detector = tmp_path / "ref.parquet", pcor.Grubbs(alpha=0.2, min_population=5)
+    for seed in range(4):
+        case = family_table(seed)
+        done = write_reference(case.table, detector, path=path)
+        rows = parquet.read_table(path).to_pylist()
+        members = {mask for n in range(len(case.codes)) for mask in case.of(n).members}
+        assert members <= {row["mask_0"] for row in rows}
+        assert done.contexts == len(rows) < 1 << case.schema.width
+        for record in range(0, len(case.codes), 7):
+            coe = pcor.matching_contexts(case.table, record, detector)
+            listed = [row for row in rows if record in row["outliers"]]
+            assert sorted((row["mask_0"], row["population"]) for row in listed) == sorted(
+                zip(coe.masks[:, 0].tolist(), coe.populations.tolist(), strict=True)
+            )
+
+
+def test_a_context_outside_the_family_is_not_in_the_file(tmp_path: Path) -> None:
+    declared = people().schema.to_dict()
+    declared["attributes"]["job"]["contexts"] = "one"
+    schema = pcor.Schema.from_dict(declared)
+    rows = {"job": ["clerk", "cook", "pilot"] * 9, "city": ["Rome"] * 27, "pay": [1.0] * 27}
+    path = tmp_path / "ref.parquet"
+    assert write_reference(pcor.Table(pa.table(rows), schema), SMALL, path=path).contexts == 12
+    assert read_entry(path, pcor.Context.parse(schema, "job is cook")).population == 9
+    with pytest.raises(ContextError, match="not one of those that the schema allows"):
+        read_entry(path, pcor.Context.parse(schema, "job is cook or pilot"))
 
 
 # -- the authors' own file ------------------------------------------------------------------------

@@ -69,6 +69,8 @@ def test_nothing_from_the_data_is_outside_the_marked_lines() -> None:
         '[attributes."a"]',
         "values = [",
         "]",
+        "[release]",
+        'detector = "grubbs"  # far from the mean, for so many rows',
     ]
     assert not any(cell in text for cell in ("7134459", "id-1", "id-2"))
 
@@ -129,7 +131,8 @@ def test_bins_follow_the_range_of_the_numbers_and_not_their_size() -> None:
         ([9007199254740993, 1], None, (1, 9007199254740993)),  # no float64 holds it
         ([0.5, 1.0], None, (0.5, 1.0)),
         ([Decimal("1.10"), Decimal("2.00")], None, (1.1, 2.0)),
-        ([dt.date(2020, 2, 1)], None, ("2020-02-01",)),
+        ([dt.date(1020, 2, 1), dt.date(2020, 2, 1)], None, ("1020-02-01", "2020-02-01")),
+        (["2020-02-01", "never"], None, ("2020-02-01", "never")),
         (["x", "y", "x"], pa.dictionary(pa.int8(), pa.string()), ("x", "y")),
     ],
 )
@@ -141,12 +144,48 @@ def test_a_drafted_domain_is_in_natural_order_and_kind(
     assert [type(value) for value in drawn.values] == [type(value) for value in values]
 
 
+@pytest.mark.parametrize(
+    ("cells", "by", "first", "last"),
+    [
+        (["2019-05-06", "2019-06-07"], "quarter", "2019-01-01", "2019-12-31"),
+        (["2017-12-31T23:59", "2019-01-01"], "quarter", "2017-01-01", "2019-12-31"),
+        ([dt.date(2016, 12, 31), dt.date(2019, 1, 1)], "year", "2016-01-01", "2019-12-31"),
+        ([dt.datetime(1969, 12, 31, 23, 59)], "quarter", "1969-01-01", "1969-12-31"),
+    ],
+)
+def test_dates_are_drafted_as_whole_years_in_ranges_on_a_marked_line(
+    cells: list[Any], by: str, first: str, last: str
+) -> None:
+    attribute = drafted(cells).attributes[0]
+    assert attribute.to_dict() == {
+        "date": {"by": by, "from": first, "to": last},
+        "contexts": "range",
+    }
+    table = pa.table({"m": [1.0] * len(cells), "a": cells})
+    (line,) = (one for one in draft(table, metric="m", attributes=["a"]).splitlines() if by in one)
+    assert line.endswith(REVIEW)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.dates(), min_size=1, max_size=5), st.booleans())
+def test_the_draft_of_any_column_of_dates_fits_its_own_table(
+    cells: list[dt.date], as_text: bool
+) -> None:
+    drafted([str(cell) for cell in cells] if as_text else cells)
+
+
 def test_the_same_table_as_csv_and_as_parquet_gets_the_same_draft(tmp_path: Path) -> None:
-    table = pa.table({"m": [1.5, 2.5], "year": [2019, 2020], "job": ["a b", "c,d"], "k": [1, 2]})
+    days = [dt.date(2019, 3, 14), dt.date(2020, 2, 29)]
+    table = pa.table(
+        {
+            **{"m": [1.5, 2.5], "year": [2019, 2020], "job": ["a b", "c,d"], "k": [1, 2]},
+            "day": days,
+        }
+    )
     csv.write_csv(table, tmp_path / "t.csv")
     parquet.write_table(table, tmp_path / "t.parquet")
     texts_ = [
-        draft(tmp_path / name, metric="m", attributes=["year", "job"], id_column="k")
+        draft(tmp_path / name, metric="m", attributes=["year", "job", "day"], id_column="k")
         for name in ("t.csv", "t.parquet")
     ]
     assert texts_[0] == texts_[1]
@@ -250,6 +289,28 @@ def test_a_metric_of_another_type_is_wrong_in_every_row_that_has_one() -> None:
     days = pa.array([dt.date(2020, 1, 1), None, None, None])
     (only,) = told(m=days)
     assert only.startswith("column 'm': not a number in 1 row, for example '2020-01-01' (1); ")
+
+
+def test_check_tells_what_is_no_date_and_what_is_outside_every_bin_of_dates() -> None:
+    span = {"by": "year", "from": "2018-01-01", "to": "2019-12-31"}
+    schema = Schema(metric="m", attributes={"day": {"date": span}})
+
+    def said(days: list[Any]) -> list[str]:
+        table = pa.table({"m": [1.0] * len(days), "day": days})
+        return [str(misfit) for misfit in misfits(table, schema)]
+
+    assert said(["2018-01-01", "2019-12-31T23:59"]) == []
+    assert said(["2018-01-01", "2019-02-29", "x", " "]) == [
+        "column 'day': not a date in 2 rows, for example '2019-02-29' (1), 'x' (1); write each "
+        "like 2019-03-14, without a zone"
+    ]
+    assert said([dt.date(2018, 1, 1), dt.date(2020, 1, 1), None]) == [
+        "column 'day': outside the declared domain in 1 row, for example '2020-01-01' (1); declare "
+        'what could occur, or outside = "drop" leaves such rows out',
+        "column 'day': no value in 1 row; outside = \"drop\" leaves such rows out",
+    ]
+    (zone,) = said([dt.datetime(2018, 1, 1, tzinfo=dt.UTC)])
+    assert zone.startswith("column 'day': not a date in 1 row")
 
 
 def test_all_misfits_are_told_at_once() -> None:

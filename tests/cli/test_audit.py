@@ -356,7 +356,7 @@ def test_a_chart_that_nothing_can_draw_is_refused_before_the_work(
         (("--record", 17, "--insert", "nan"), "insert must be finite numbers"),
         (("--record", 4000), "no record with key"),
         (("--record", 17, "--epsilon", "-1"), "epsilon"),
-        (("--record", 17, "--guarantee", "dp"), "guarantee 'dp' is not possible"),
+        (("--record", 17, "--guarantee", "dp", "--detector", "lof"), "'dp' is not possible"),
         (("--record", 17, "--out", "chart.pdf"), "must end in .png or .svg or .html"),
         (("--record", 17, "--limit", 3), "the limit of 3"),
         (("--record", 17, "--match", "--repeats", 0), "repeats must be a whole number"),

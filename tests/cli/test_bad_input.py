@@ -292,7 +292,7 @@ BAD = [
             f"--start: ... {said}",
         )
         for text, said in (
-            ("nonsense", "a context reads like 'job is CEO or Lawyer; any city'"),
+            ("nonsense", "a context reads like 'job is CEO or Lawyer; year is"),
             ("0101", "bits must be 7 zeros and ones"),
             ('{"job": ["cook"', "not well-formed JSON"),
             ("job is cok; any city; any age", "no value 'cok'; did you mean 'cook'?"),

@@ -69,7 +69,7 @@ def test_the_help_of_pcor_names_every_command_and_says_which_are_for_the_owner()
     for name in ("demo", "schema", "plan", "release", "contexts", "outliers", "doctor"):
         assert f"\n  {name} " in ran.out
     owner = [line.split()[0] for line in ran.out.splitlines() if "OWNER ONLY" in line]
-    assert owner == ["contexts", "outliers", "reference", "audit"]
+    assert owner == ["contexts", "outliers", "reference", "calibrate", "audit"]
 
 
 def test_version_prints_the_version() -> None:

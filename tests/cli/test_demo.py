@@ -12,7 +12,7 @@ def test_demo_tells_the_whole_story_and_writes_files_that_a_release_takes(tmp_pa
     folder = tmp_path / "new" / "demo"
     ran = pcor_("demo", "--write", folder)
     assert ran.code == 0
-    assert f"Record {PLANTED[0].record} is an outlier by salary" in ran.out
+    assert f"Record {PLANTED[0].record} (198,120 dollars) is an outlier by salary" in ran.out
     assert "total epsilon 0.2 (tight accounting)" in ran.out
     assert "OCDP" in ran.out
     assert {path.name for path in folder.iterdir()} == {

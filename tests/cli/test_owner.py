@@ -51,6 +51,17 @@ def test_the_largest_are_the_same_on_the_screen_as_in_the_whole_list(files: File
     assert with_file.out.splitlines()[2:22] == expected
 
 
+def test_the_limit_is_on_members_and_not_on_what_limits_cut_out(files: Files) -> None:
+    limited = files.declared(SCHEMA + "\n[contexts]\nmax_clauses = 1\n")
+    schema = pcor.Schema.from_file(limited)
+    how = ("contexts", files.table, "--schema", limited, "--record", OUTLIER, "--detector", GRUBBS)
+    found = pcor.matching_contexts(pcor.Table(files.table, schema), OUTLIER, GRUBBS)
+    assert schema.most_contexts < schema.most_numbered
+    ran = pcor_(*how, "--limit", schema.most_contexts, "--json")
+    assert ran.json["count"] == len(found) > 0
+    assert pcor_(*how, "--limit", schema.most_contexts - 1).code == 2
+
+
 @pytest.mark.parametrize("ending", ["csv", "json"])
 def test_contexts_writes_all_rows_as_text(files: Files, ending: str) -> None:
     out = files.folder / f"coe.{ending}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from pcor.cli.output import OWNER_ONLY
+from pcor.detectors.lof import LOW_BAR
 from tests.helpers.command_line import (
     GRUBBS,
     JOBS,
@@ -65,6 +66,20 @@ def test_a_schema_says_what_its_size_rules_out_before_anybody_is_refused(files: 
         assert "need a larger --limit" in text
     noted = pcor_("plan", files.table, *asked, "--json").json["note"]
     assert noted in told.out
+
+
+def test_a_plan_by_lof_says_how_low_its_bar_is_and_what_else_there_is_to_say(files: Files) -> None:
+    large = files.declared(SCHEMA.replace(JOBS, LARGE))
+    asked = ("plan", files.table, "--record", OUTLIER, "--epsilon", 1)
+    for schema, notes in ((files.schema, [LOW_BAR]), (large, [LOW_BAR, "need a larger --limit"])):
+        told = pcor_(*asked, "--schema", schema).out
+        noted = pcor_(*asked, "--schema", schema, "--json").json["note"]
+        for note in notes:
+            assert note in " ".join(told.split())
+            assert note in noted
+    assert noted[: len(LOW_BAR)] == LOW_BAR
+    grubbs = pcor_(*asked, "--schema", files.schema, "--detector", GRUBBS, "--json").json
+    assert "note" not in grubbs
 
 
 def test_the_command_line_gives_dp_the_limit_that_its_refusal_names(files: Files) -> None:

@@ -35,6 +35,7 @@ from pcor.errors import ParameterError, others_code
 from pcor.releasing import estimate
 from pcor.search.validity import Validity
 from pcor.support import threads as parallel
+from tests.helpers.families import with_steps
 from tests.helpers.waiting import DEADLINE
 
 Numbers = NDArray[np.float64]
@@ -388,7 +389,7 @@ def test_an_estimate_for_no_number_of_rows_is_refused(rows: Any) -> None:
 def test_the_verifications_of_a_search_follow_from_public_numbers(
     search: pcor.Search, free: int, expected: tuple[int, int]
 ) -> None:
-    assert search.verifications(free) == expected
+    assert search.verifications(with_steps(free)) == expected
 
 
 SEARCHES: list[Callable[..., pcor.Search]] = [
@@ -411,7 +412,7 @@ def test_no_release_judges_more_contexts_than_its_plan_says(
         return numbers > 60
 
     pcor.release(table, 0, 1, pcor.Estimator(rule, min_population=1), search)
-    assert 0 < judged <= search.verifications(5)[1]
+    assert 0 < judged <= search.verifications(table.schema)[1]
 
 
 def test_the_command_line_tells_the_time_before_it_starts(

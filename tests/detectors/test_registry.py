@@ -79,12 +79,20 @@ def test_settings_that_do_not_fit_are_refused(name: str, sentence: str) -> None:
         get_detector(name)
 
 
-@pytest.mark.parametrize("thing", [3, None, LocalOutlierFactor(), pcor.LOF])
+@pytest.mark.parametrize("thing", [3, LocalOutlierFactor(), pcor.LOF])
 def test_what_is_neither_name_nor_detector_is_refused(thing: Any) -> None:
     with pytest.raises(
         ParameterError, match=r"wrap a .* estimator or a function in pcor\.Estimator"
     ):
         get_detector(thing)
+
+
+def test_without_a_word_the_detector_is_the_schemas_and_else_the_papers() -> None:
+    declared: dict[str, Any] = {"metric": "pay", "attributes": {"job": ["clerk", "cook"]}}
+    chosen = pcor.Schema(**declared, release={"detector": "grubbs:alpha=0.01"})
+    assert get_detector(None) == get_detector(None, pcor.Schema(**declared)) == pcor.LOF()
+    assert get_detector(None, chosen) == pcor.Grubbs(alpha=0.01)
+    assert get_detector("histogram", chosen) == pcor.Histogram()
 
 
 PLUGIN = '''

@@ -190,21 +190,21 @@ $ until test -e made-by-python; do sleep 0.2; done
 ```
 
 ```console
-$ printf 'among rows where any job; city is Oslo.\\nnext: 12 rows, key_17\\n'
+$ printf 'among rows where any job except cook; city is Oslo.\\nnext: 12 rows, key_17\\n'
 among rows where job is cook;
-any city.
+city is Rome.
 next: ... rows, key_...
 ```
 
 ```python
 assert answer == 42
-print("among rows where any a; b is 1 or 2.", 42, sep="\\n")
+print("among rows where b is 1 or 2.", 42, sep="\\n")
 ```
 
 prints, for example (the context is drawn):
 
 ```text
-among rows where a is 3; any b.
+among rows where a is 3.
 42
 ```
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -19,12 +19,14 @@ from pcor.public import wording
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
-# "... among rows where a is b; any c." to the end of its line; it may break after "where" or ";".
+# "... among claims where a is b; c is d." to the end of its line, which may break after "where"
+# or ";".
 SENTENCE = re.compile(
-    r"\bRecord\s+(?P<record>\w+) is an outlier by (?P<metric>\w+) \((?P<detector>\w+)\)"
+    r"\bRecord\s+(?P<record>\w+) \((?P<value>[\d,.]+(?: dollars)?)\)"
+    r" is (?:an outlier by|unusually high in) (?P<metric>\w+) \((?P<detector>\w+)\)"
     r"(?: in some context of at least [^()\n]+ \(if not, this says nothing\), then with a chance of"
-    r" at least 0\.99 also)? among (?:all rows"
-    r"|rows where\s+(?!\.\.\.)(?P<context>(?:[^\n]|(?<=;)\n)+?))\.[ \t]*$",
+    r" at least 0\.99 also)? among (?:all \w+"
+    r"|\w+ where\s+(?!\.\.\.)(?P<context>(?:[^\n]|(?<=;)\n)+?))\.[ \t]*$",
     re.MULTILINE | re.IGNORECASE,
 )
 
@@ -40,10 +42,13 @@ def _ten_people() -> pcor.Table:
     return pcor.Table(pcor.demo.ten_people(), pcor.demo.ten_people_schema())
 
 
-# Which table a sentence is about, by its metric and how many digits its record has.
+_SALARIES = cache(partial(pcor.demo.salary_table, any_set=True))
+# Which table a sentence is about, by its metric and how many digits its record has. Any set of
+# values is a context of it: pages have families of their own.
 TABLES: dict[tuple[str, int], Callable[[], pcor.Table]] = {
-    ("amount", 6): cache(pcor.demo.claims_table),
-    ("salary", 5): cache(pcor.demo.salary_table),
+    ("amount", 6): cache(partial(pcor.demo.claims_table, any_set=True)),
+    ("salary", 5): _SALARIES,
+    ("salary", 2): _SALARIES,
     ("salary", 1): cache(_ten_people),
 }
 
@@ -53,6 +58,7 @@ class Shown:
     """A sentence of a page: which record stands out by which rule, and among whom."""
 
     record: str
+    value: str
     metric: str
     detector: str
     context: str
@@ -62,7 +68,8 @@ def shown(text: str) -> Iterator[Shown]:
     """Yield the sentences of a page that name a context."""
     for found in SENTENCE.finditer(text):
         context = found["context"] or "all rows"
-        yield Shown(found["record"], found["metric"], found["detector"], " ".join(context.split()))
+        words = {name: found[name] for name in ("record", "value", "metric", "detector")}
+        yield Shown(**words, context=" ".join(context.split()))
 
 
 def is_true(one: Shown, page: str) -> bool:
@@ -71,6 +78,9 @@ def is_true(one: Shown, page: str) -> bool:
     full = pcor.Context.full(table.schema).values
     context = full | wording.read_sentence(table.schema, one.context)
     rule = SETTINGS.get((page, one.detector), one.detector)
+    value = table.record(int(one.record)).value
+    if one.value not in (wording.amount(value, unit) for unit in (None, table.schema.metric.unit)):
+        return False
     return pcor.is_outlier(table, int(one.record), context, rule)
 
 
@@ -95,19 +105,23 @@ def test_sentences_are_found_in_the_pages_that_have_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("context", "true"),
+    ("value", "context", "true"),
     [
-        ("rows where job_title is Lawyer or Medical Doctor; any city;\nany district", True),
-        ("rows where job_title is Lawyer; city is Ottawa; district is Diplomatic", False),
-        ("all rows", False),
+        ("390,001", "rows where any job_title except CEO;\nany district except Historic", False),
+        ("390,000", "rows where any job_title except CEO;\nany district except Historic", True),
+        (
+            "390,000",
+            "rows where job_title is Lawyer; city is Ottawa; district is Diplomatic",
+            False,
+        ),
+        ("390,000", "all rows", False),
     ],
 )
-def test_a_context_that_cannot_occur_is_found(context: str, true: bool) -> None:
-    [one] = shown(
-        f"It is said:\nRecord 8 is an outlier by salary (grubbs) among {context}.\nOr so."
-    )
+def test_a_context_that_cannot_occur_is_found(value: str, context: str, true: bool) -> None:
+    said = f"Record 8 ({value}) is an outlier by salary (grubbs) among {context}."
+    [one] = shown(f"It is said:\n{said}\nOr so.")
     assert is_true(one, "README.md") is true
 
 
 def test_a_context_that_is_left_open_says_nothing() -> None:
-    assert list(shown("Record 8 is an outlier by salary (lof) among rows where ...\n")) == []
+    assert list(shown("Record 8 (5) is an outlier by salary (lof) among rows where ...\n")) == []

@@ -11,8 +11,8 @@
 
 What is expected is what the command prints, or that with its messages (stderr) before or after it.
 In expected output a ``...`` stands for anything, line breaks included, but not for a part of a word
-that it stands apart from. "among rows where ..." to the end of its line stands for any context with
-the attributes that the page names there, or all rows, because it is drawn. How words are spaced and
+that it stands apart from. "among claims where ..." to the end of its line stands for any context,
+of whatever rows, or for all of them, because it is drawn. How words are spaced and
 wrapped does not matter. A command without expected lines may print what it likes. ``# exit 3``
 after a command says how it ends. A command that ends in `` &`` runs until the page ends. Variables
 and folders carry over from one command to the next, and to Python.

@@ -46,7 +46,7 @@ class Small:
     coe: frozenset[pcor.Context]
 
 
-def small(rows: list[Row], detector: pcor.Detector) -> Small:
+def small(rows: list[Row], detector: pcor.Detector, schema: pcor.Schema = SCHEMA) -> Small:
     """Encode rows; the id is the position, V is 0."""
     columns = {
         "id": list(range(len(rows))),
@@ -54,7 +54,7 @@ def small(rows: list[Row], detector: pcor.Detector) -> Small:
         "city": [city for _, city, _ in rows],
         "pay": [pay for _, _, pay in rows],
     }
-    table = pcor.Table(pa.table(columns), SCHEMA)
+    table = pcor.Table(pa.table(columns), schema)
     return Small(table, frozenset(pcor.matching_contexts(table, 0, detector).contexts))
 
 
@@ -70,12 +70,14 @@ def one_row_neighbours(rows: list[Row]) -> Iterator[list[Row]]:
                 yield [*rows, (job, city, pay)]
 
 
-def f_neighbours(rows: list[Row], detector: pcor.Detector) -> tuple[Small, list[Small]]:
+def f_neighbours(
+    rows: list[Row], detector: pcor.Detector, schema: pcor.Schema = SCHEMA
+) -> tuple[Small, list[Small]]:
     """Return a table and its neighbours with the same COE; none if COE is empty."""
-    here = small(rows, detector)
+    here = small(rows, detector, schema)
     if not here.coe:
         return here, []
-    others = (small(other, detector) for other in one_row_neighbours(rows))
+    others = (small(other, detector, schema) for other in one_row_neighbours(rows))
     return here, [there for there in others if there.coe == here.coe]
 
 

@@ -1,8 +1,8 @@
 """Two hundred seeded requests of every kind, and what each is answered with.
 
-What the code says today is written down with ``python -m tests.helpers.same_releases``; the test
-beside this compares what it says later. Only names that users rely on are used here, so that the
-house may be built anew around them.
+What the code said once is written down in ``same_releases.json``; ``test_same_releases`` compares
+what it says now, with the words of that time. Only names that users rely on are used here, so that
+the house may be built anew around them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,16 @@ import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pcor
+from pcor.ledger.tables import START
+from pcor.releasing.request import canonical
 from pcor.testing import seeded
 from tests.helpers.engines import LOCAL, SCHEMA, people
+from tests.helpers.old_words import old_certificate
 
 COUNT = 200
 FILE = Path(__file__).parent / "same_releases.json"
@@ -91,7 +95,7 @@ def answers() -> dict[str, Any]:
         with closing(pcor.Ledger(folder / "books.db", clock=lambda: MOMENT)) as ledger:
             ledger.set_budget("people", 100, delta="0.01")
             said = [_answer(request, tables[request["engine"]], ledger) for request in requests()]
-            return {"answers": said, "head": str(ledger.head())}
+            return {"answers": said, "head": _head(ledger)}
 
 
 def _answer(request: dict[str, Any], table: pcor.Table, ledger: pcor.Ledger) -> dict[str, str]:
@@ -131,10 +135,25 @@ def _answer(request: dict[str, Any], table: pcor.Table, ledger: pcor.Ledger) -> 
         return {"error": type(error).__name__, "said": str(error)}
     return {
         "bits": release.context.bits,
-        "json": _digest(release.to_json()),
-        "html": _digest(release.to_html()),
-        "text": _digest(f"{release}\n{release.explain()}\n{release.promise}"),
+        "json": _digest(json.dumps(_old(release.to_dict()), indent=2, ensure_ascii=False)),
     }
+
+
+def _old(certificate: dict[str, Any]) -> dict[str, Any]:
+    context = pcor.Context.from_bits(SCHEMA, certificate["bits"])
+    return old_certificate(certificate, context)
+
+
+def _head(ledger: pcor.Ledger) -> str:
+    """Return where the chain of entries would end, had certificates the words of old."""
+    previous, last = START, 0
+    for entry in ledger.entries():
+        content = entry.content
+        if "bits" in content.get("answer", {}):
+            content["answer"] = _old(content["answer"])
+        previous = replace(entry, body=canonical(content), previous=previous).sealed()
+        last = entry.number
+    return f"{last}:{previous}"
 
 
 def _values(record: int) -> dict[str, list[Any]]:
@@ -154,7 +173,3 @@ def _digest(text: str) -> str:
     """Return a hash of a text in which every version of a program is left out."""
     plain = re.sub(r"\b\d+\.\d+(\.\w+)+\b", "VERSION", text)
     return hashlib.sha256(plain.encode()).hexdigest()[:24]
-
-
-if __name__ == "__main__":
-    FILE.write_text(json.dumps(answers(), indent=0) + "\n")

@@ -20,6 +20,7 @@ from pyarrow import parquet
 from sqlalchemy import event
 
 import pcor
+from pcor.releasing.settings import Settings
 from pcor.service import create_app
 from pcor.service.core import owner as owning
 from pcor.service.core.jobs import find_job
@@ -222,15 +223,7 @@ def prepared(
 
 
 DEFAULTS: dict[str, Any] = {
-    "search": "auto",
-    "utility": "population",
-    "samples": None,
-    "accounting": "tight",
-    "selection": None,
-    "guarantee": "ocdp",
-    "delta": None,
-    "steepness": None,
-    "limit": None,
+    **{name: default for name, default, _ in Settings.options("service")},
     "description": "",
 }
 

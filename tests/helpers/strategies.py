@@ -7,6 +7,7 @@ encoding, so that they can judge it.
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Sequence
 from functools import cache
@@ -60,7 +61,7 @@ finite = st.floats(-9, 9).map(lambda x: round(x, 1)) | st.floats(
     allow_nan=False, allow_infinity=False
 )
 
-KINDS = ("text", "integer", "boolean", "number", "bins")
+KINDS = ("text", "integer", "boolean", "number", "bins", "dates")
 _DOMAINS: dict[str, st.SearchStrategy[Any]] = {
     "text": texts,
     "integer": whole,
@@ -73,12 +74,19 @@ ARROW_TYPES = {
     "boolean": pa.bool_(),
     "number": pa.float64(),
     "bins": pa.float64(),
+    "dates": pa.date32(),
 }
+
+# As a schema can declare them, of which some lie close together.
+days = st.dates(dt.date(1, 1, 1), dt.date(9999, 12, 30))
+near = st.dates(dt.date(1968, 12, 25), dt.date(1972, 3, 2))
 
 
 @st.composite
 def declarations(draw: st.DrawFn, kind: str, most: int = 5) -> dict[str, Any]:
     """Draw one attribute as a schema file declares it."""
+    if kind == "dates":
+        return draw(bins_of_dates(most)) | draw(st.sampled_from([{}, {"outside": "drop"}]))
     if kind == "bins":
         ends: list[list[float]] = [[], [-math.inf], [math.inf], [-math.inf, math.inf]]
         inner = draw(st.lists(finite | st.integers(-9, 9), min_size=2, max_size=most, unique=True))
@@ -94,11 +102,35 @@ def declarations(draw: st.DrawFn, kind: str, most: int = 5) -> dict[str, Any]:
 
 
 @st.composite
+def bins_of_dates(draw: st.DrawFn, most: int = 5) -> dict[str, Any]:
+    """Draw edges, as dates or as texts, or a span that is divided by a word."""
+    if draw(st.booleans()):
+        edges = sorted(draw(st.lists(near | days, min_size=2, max_size=most, unique=True)))
+        return {"edges": [draw(st.sampled_from([edge, str(edge)])) for edge in edges]}
+    by = draw(st.sampled_from(["year", "quarter", "month"]))
+    most_days = {"year": 1500, "quarter": 400, "month": 130}[by]
+    first, more = draw(near), draw(st.integers(0, most_days))
+    return {"date": {"by": by, "from": str(first), "to": first + dt.timedelta(days=more)}}
+
+
+@st.composite
 def schemas(draw: st.DrawFn, kinds: Sequence[str] = KINDS, most: int = 4) -> Schema:
     """Draw a schema of a few attributes. Column names differ in more than case, as SQL wants it."""
     columns = draw(st.lists(names, min_size=1, max_size=most, unique_by=str.casefold))
     attributes = {name: draw(declarations(draw(st.sampled_from(kinds)))) for name in columns}
-    return Schema(metric=METRIC, attributes=attributes)
+    plain = Schema(metric=METRIC, attributes=attributes)
+    groups: dict[str, dict[str, list[Any]]] = {}
+    ranges: dict[str, str] = {}
+    for attribute in plain.attributes:
+        family = draw(st.sampled_from(["any", "any", "range", "groups"]))
+        if family == "range" and attribute.other is None:
+            ranges[attribute.name] = family
+        elif family == "groups" and (name := draw(names)) not in map(str, attribute.values):
+            members = attribute.values[: draw(st.integers(0, len(attribute.values) - 1))]
+            spoken_like_bins = attribute.edges is not None and " " in name
+            if members and not spoken_like_bins:
+                groups[attribute.name] = {name: list(members)}
+    return Schema(metric=METRIC, attributes=attributes, contexts=ranges, groups=groups)
 
 
 @cache
@@ -135,6 +167,8 @@ def _fitting(attribute: Attribute) -> st.SearchStrategy[Any]:
     """Cells that have a value of the domain; in bins often an edge or its next neighbour."""
     if attribute.edges is None:
         return st.sampled_from(attribute.values)
+    if attribute.days:
+        return st.sampled_from(attribute.days).flatmap(lambda ends: st.dates(*ends))
     return _numbers_near(attribute).filter(lambda cell: place(attribute, cell) is not None)
 
 
@@ -142,12 +176,13 @@ def _accepted(attribute: Attribute) -> st.SearchStrategy[Any]:
     """Cells that do not refuse the table: where the schema allows it, also what does not fit."""
     if attribute.outside == "error":
         return _fitting(attribute)
-    foreign = _DOMAINS[attribute.kind] if attribute.edges is None else _numbers_near(attribute)
+    foreign = near | days if attribute.days else _numbers_near(attribute)
+    foreign = _DOMAINS[attribute.kind] if attribute.edges is None else foreign
     return _fitting(attribute) | st.none() | foreign
 
 
 def _numbers_near(attribute: Attribute) -> st.SearchStrategy[float]:
-    edges = st.sampled_from([float(e) for e in attribute.edges or () if math.isfinite(e)])
+    edges = st.sampled_from([edge for edge in attribute.thresholds if math.isfinite(edge)])
     return edges | edges.map(lambda edge: math.nextafter(edge, math.inf)) | finite
 
 
@@ -183,7 +218,8 @@ def arrow(schema: Schema, rows: Sequence[Row]) -> pa.Table:
 def place(attribute: Attribute, cell: Any) -> int | None:
     """Return which value of the domain a cell has, or None for a row that is left out."""
     if attribute.edges is not None:
-        bins = list(enumerate(pairwise(attribute.edges)))
+        edges: Sequence[Any] = attribute.edges
+        bins = list(enumerate(pairwise(edges)))
         for number, (low, high) in bins:
             if cell is not None and (
                 low <= cell < high or (number == len(bins) - 1 and cell == high)

@@ -142,7 +142,9 @@ def test_all_totals_of_a_space_and_their_order_are_those_of_sorting(case: Case, 
     rng = np.random.default_rng(seed)
     weights = rng.integers(0, 5, len(cells.cell_numbers))
     found = all_totals(
-        space.indices_of(cells.cell_required).astype(np.int64), weights, len(space.free)
+        space.indices_of(cells.cell_required).astype(np.int64),
+        weights,
+        np.array(space.radices, np.int64),
     )
     assert found.tolist() == cells.totals(space.words(0, space.size), weights).tolist()
     visited = rng.random(space.size) < rng.choice([0.0, 0.5, 1.0])

@@ -19,11 +19,11 @@ def test_blocks_hold_the_verdicts_and_populations_of_the_whole_space(
 ) -> None:
     validity = case.validity(detector)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "BLOCK_BITS", bits)
+        patch.setattr(blocks, "LARGEST_BLOCK", 1 << bits)
         found = list(blocks.blocks(validity))
     space = validity.record.space
     size = min(1 << bits, space.size)
-    assert [block.first for block in found] == list(range(0, space.size, size))
+    assert [int(block.indices[0]) for block in found] == list(range(0, space.size, size))
     masks = [space.mask(index) for index in range(space.size)]
     valid = np.concatenate([block.valid for block in found])
     populations = np.concatenate([block.populations for block in found])

@@ -174,8 +174,8 @@ def random_pairs(table: pcor.Table, seed: int, shares: Sequence[float]) -> Itera
     while True:
         for rows in (order, order[-3000:]):
             record = table.record(int(rng.choice(rows)))
-            free = record.space.free
-            chosen = np.flatnonzero(rng.random(len(free)) < rng.choice(shares))
+            steps = record.space.steps
+            chosen = np.flatnonzero(rng.random(len(steps)) < rng.choice(shares))
             mask = record.space.mask(sum(1 << int(place) for place in chosen))
             yield Pair(table, record, mask)
 

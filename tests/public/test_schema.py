@@ -379,11 +379,14 @@ def test_the_fingerprint_is_the_same_on_every_machine() -> None:
         ({"edges": [0, 10**400]}, "attribute 'city': an edge is too large"),
         ({"edges": [0]}, "attribute 'city': edges must be at least two numbers"),
         ({"edges": []}, "attribute 'city': edges must be at least two numbers"),
-        ({"edges": [0, "1"]}, "attribute 'city': edges must be numbers"),
+        ({"edges": [0, "1"]}, "attribute 'city': edges must be all numbers or all dates, not some"),
         ({"edges": [False, True]}, "attribute 'city': edges must be numbers"),
         ({"edges": [0, math.nan]}, "attribute 'city': edges must be numbers"),
         ({"edges": 5}, "attribute 'city': edges must be a list"),
-        ({"values": ["a"], "edges": [0, 1]}, "attribute 'city': give values or edges, not both"),
+        (
+            {"values": ["a"], "edges": [0, 1]},
+            "attribute 'city': give its values, its edges or its date",
+        ),
         ({"values": ["a"], "outside": "ignore"}, "attribute 'city': outside must be one of error"),
         ({"values": ["a"], "outside": "other"}, "attribute 'city': other = None must be one of"),
         (

@@ -231,7 +231,7 @@ def test_the_release_says_what_it_promises_and_what_it_does_not() -> None:
     assert needs["text"] in release.to_html()
     assert f"of at least {needs['rows']:,} rows by a margin of" in certificate["sentence"]
     relaxed = pcor.release(table, 0, 1, detector=DETECTORS["tail"])
-    assert "is an outlier" in str(relaxed)
+    assert "is unusually high" in str(relaxed)
     assert "OCDP" in relaxed.promise.claim
 
 
@@ -258,3 +258,39 @@ def test_neighbouring_tables_of_very_different_sizes_get_the_same_plan() -> None
     assert plans[0] == plans[1]
     assert plans[2] == plans[3]
     assert Fraction(plans[0]["epsilon_exact"]) == 1
+
+
+def test_what_a_context_needs_counts_its_words_where_rows_are_shared() -> None:
+    """With brevity and overlap it is the shared rows that words take from."""
+    schema = pcor.Schema(
+        metric="m", attributes={"a": ["x", "y"], "b": ["p", "q"]}, positions="public"
+    )
+    chosen = pcor.Context(schema, {"b": "p"})
+    planned = pcor.plan(schema, 1, guarantee="dp", utility=pcor.Overlap(chosen), brevity=1990)
+    wanted = planned.needed()
+    assert wanted is not None
+    assert wanted.rows_in_words == (
+        f"{wanted.rows:,} rows that shares at least {wanted.people:,} rows, and 1,990 more for "
+        "each thing that its words name, with the chosen context"
+    )
+    least = wanted.people + 1990  # "a is x" names one thing
+    for shared, sure in ((least, True), (600, False)):
+        cells = {
+            ("x", "p", 0.0): shared,
+            ("x", "q", 0.0): 4000 - shared,
+            ("y", "p", 100.0): 399,  # so that the record stands out in x and not among all
+            ("y", "q", 0.0): 3601,
+        }
+        rows = [cell for cell, count in cells.items() for _ in range(count)]
+        rows[0] = ("x", "p", 50.0)
+        columns = zip(("a", "b", "m"), zip(*rows, strict=True), strict=True)
+        table = pcor.Table(pa.table({name: list(column) for name, column in columns}), schema)
+        chances = pcor.audit.exact_distribution(
+            table, 0, 1, guarantee="dp", utility=pcor.Overlap(chosen), brevity=1990
+        )
+        valid = sum(
+            chance
+            for context, chance in chances.items()
+            if pcor.is_outlier(table, 0, context, planned.detector)
+        )
+        assert (valid >= 0.99) is sure

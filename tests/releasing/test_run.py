@@ -51,7 +51,8 @@ def released(ten: pcor.Table) -> pcor.Release:
 
 def test_a_release_reads_as_a_sentence(released: pcor.Release) -> None:
     assert re.fullmatch(
-        r"Record 8 is an outlier by salary \(grubbs\) among rows where .+\.", str(released)
+        r"Record 8 \(390,000\) is an outlier by salary \(grubbs\) among rows where .+\.",
+        str(released),
     )
 
 
@@ -215,8 +216,8 @@ def test_a_record_that_stands_out_everywhere_does_so_among_all_rows() -> None:
     # Without Rome there are as many people, so either context may be drawn.
     said = {str(pcor.release(table, 5, 1, GRUBBS)) for _ in range(60)}
     assert said == {
-        "Record 5 is an outlier by pay (grubbs) among all rows.",
-        "Record 5 is an outlier by pay (grubbs) among rows where city is Oslo.",
+        "Record 5 (50) is an outlier by pay (grubbs) among all rows.",
+        "Record 5 (50) is an outlier by pay (grubbs) among rows where city is Oslo.",
     }
 
 
@@ -237,7 +238,7 @@ def test_a_certificate_explains_its_bins_its_rule_and_its_epsilon() -> None:
         pcor.Schema(metric="pay", attributes={"age": {"edges": [18, 30, 65]}}),
     )
     said = seen_text(pcor.release(table, 5, "0.5", pcor.Tail(0.3, min_population=3)))
-    assert "[18, 30) are the numbers from 18 to 30: a square bracket includes" in said
+    assert "age 18 to under 30 30 to 65" in said
     assert "tail is the rule that decides what is unusual: A value is an outlier if less " in said
     assert "than 0.3 of the population lies as far out." in said
     assert "at most exp(epsilon), here about 1.65." in said

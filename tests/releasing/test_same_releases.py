@@ -1,4 +1,11 @@
-"""What users see stays what it was, byte for byte but for versions, however code is arranged."""
+"""What is drawn, charged and written down stays what it was, however code is arranged.
+
+The file was written once, before contexts were put into the words of the schema, and is never
+written again. Sentences and SQL conditions have changed since, by intention, so their texts and the
+pages that show them are not compared. All else is: what is drawn, every error, every certificate
+and the head of the ledger, once their words are put back as they were (``old_words``). A head is a
+hash over all entries, so requests are known by the same fingerprints as before.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +19,7 @@ def test_two_hundred_seeded_requests_are_answered_as_they_were() -> None:
     changed = {
         request["seed"]: (request, was, said)
         for request, was, said in zip(requests(), before["answers"], now["answers"], strict=True)
-        if was != said
+        if {key: was[key] for key in was if key not in ("html", "text")} != said
     }
     assert not changed
     assert now["head"] == before["head"]

@@ -28,7 +28,7 @@ from pcor.releasing.settings import Option, Settings
 from pcor.search import SEARCHES
 from pcor.service.api.models import DatasetBody, settings_fields
 from pcor.service.page.html import fragment
-from pcor.service.page.registration import EMPTY, setting_fields
+from pcor.service.page.registration import EMPTY, body_of, setting_fields
 from tests.helpers.service_world import ORDINARY, OUTLIER, SCHEMA, columns, world
 
 SOURCE = Path(pcor.__file__).parent
@@ -88,12 +88,13 @@ def test_settings_are_read_back_from_a_registration() -> None:
     given = Settings(detector=GRUBBS, guarantee="ocdp", delta=1e-6, limit=9)
     assert Settings.from_json(json.loads(json.dumps(given.to_json()))) == given
     # A registration may be older than an option.
-    assert Settings.from_json({"detector": GRUBBS}) == Settings(detector=GRUBBS)
+    older = Settings.from_json({"detector": GRUBBS})
+    assert older == Settings(detector=GRUBBS, show_metric=False)
 
 
 def test_an_option_of_a_newer_version_is_refused_by_its_name() -> None:
-    with pytest.raises(ParameterError, match="'brevity' is no option"):
-        Settings.from_json({"brevity": 1})
+    with pytest.raises(ParameterError, match="'modesty' is no option"):
+        Settings.from_json({"modesty": 1})
 
 
 def test_a_guarantee_may_be_given_as_an_object() -> None:
@@ -260,17 +261,17 @@ def test_the_count_sees_settings_that_are_handed_on_by_name() -> None:
 
 
 @pytest.fixture
-def brevity(monkeypatch: pytest.MonkeyPatch) -> Option:
+def modesty(monkeypatch: pytest.MonkeyPatch) -> Option:
     """Declare one more option, as a later version will, and nothing else."""
     option = Option(
-        "How short.", kind="whole", most=9, label="Brevity", describe=lambda n: n, later=True
+        "How short.", kind="whole", most=9, label="Modesty", describe=lambda n: n, later=True
     )
     more = dataclasses.make_dataclass(
-        "More", [("brevity", int, dataclasses.field(default=0, metadata={"option": option}))]
+        "More", [("modesty", int, dataclasses.field(default=0, metadata={"option": option}))]
     )
     known = (*dataclasses.fields(Settings), *dataclasses.fields(more))
     monkeypatch.setattr("pcor.releasing.settings.fields", lambda _: known)
-    monkeypatch.setattr(Settings, "brevity", 0, raising=False)
+    monkeypatch.setattr(Settings, "modesty", 0, raising=False)
     return option
 
 
@@ -283,30 +284,30 @@ def hints(command: Callable[..., None]) -> dict[str, Any]:
     return {name: hint for name, hint in every.items() if hasattr(hint, "__metadata__")}
 
 
-def test_a_declared_option_has_a_flag_a_field_and_a_place_in_the_body(brevity: Option) -> None:
+def test_a_declared_option_has_a_flag_a_field_and_a_place_in_the_body(modesty: Option) -> None:
     @with_settings("release")
     def command(given: GivenSettings = NO_SETTINGS) -> None:
         """Do nothing."""
 
-    flag = offered(command)["brevity"]
-    assert (flag.default, flag.help) == ("--brevity", brevity.help)
+    flag = offered(command)["modesty"]
+    assert (flag.default, flag.help) == ("--modesty", modesty.help)
     body = dict(settings_fields())
-    assert body["brevity"][1] == 0
-    assert [option.label for _, _, option in setting_fields(first=False)][-1] == brevity.label
+    assert body["modesty"][1] == 0
+    assert [option.label for _, _, option, _ in setting_fields(first=False)][-1] == modesty.label
 
 
-@pytest.mark.usefixtures("brevity")
+@pytest.mark.usefixtures("modesty")
 def test_a_declared_option_is_in_certificates_and_changes_no_earlier_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def request() -> Request:
         return Request.of(pcor.plan(NAMED, 1), 17, dataset="people", analyst="ana")
 
-    assert pcor.plan(NAMED, 1).to_dict()["brevity"] == 0
-    assert "brevity" not in request().to_dict()
+    assert pcor.plan(NAMED, 1).to_dict()["modesty"] == 0
+    assert "modesty" not in request().to_dict()
     usual = request().fingerprint
-    monkeypatch.setattr(Settings, "brevity", 2)
-    assert request().to_dict()["brevity"] == 2
+    monkeypatch.setattr(Settings, "modesty", 2)
+    assert request().to_dict()["modesty"] == 2
     assert request().fingerprint != usual
 
 
@@ -316,12 +317,21 @@ def test_every_door_offers_what_is_declared_for_it() -> None:
     for name, interface in (("release", "release"), ("plan", "release"), ("audit", "audit")):
         later: Any = group.get_command(context, name)  # type: ignore[attr-defined]
         flags = {flag for one in later.load().params for flag in one.opts}
-        declared = {f"--{name}" for name, _, _ in Settings.options(interface)}  # type: ignore[arg-type]
-        assert declared <= flags
+        offered = [name for name, _, _ in Settings.options(interface)]  # type: ignore[arg-type]
+        assert {f"--{name.replace('_', '-')}" for name in offered} <= flags
     served = {name for name, _, _ in Settings.options("service")}
     assert served == set(FIELDS) - {"start"}
     assert served <= set(DatasetBody.model_fields)
     assert served <= set(EMPTY)
+
+
+def test_a_switch_is_one_of_two_words_in_the_form() -> None:
+    offered = {name: choices for name, _, _, choices in setting_fields(first=False)}
+    assert offered["show_metric"] == ("no", "yes")
+    assert EMPTY["show_metric"] == "no"
+    for word, given in (("yes", True), ("no", False), ("", False)):
+        form = EMPTY | {"name": "n", "source": "s", "records": "any", "show_metric": word}
+        assert body_of(form | {"schema": SCHEMA.to_toml()})[1]["show_metric"] is given
 
 
 def test_a_new_search_shows_in_the_form(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,9 +21,10 @@ from pyarrow import parquet
 import pcor
 from pcor.errors import RecordError, TooLarge, WriteError
 from pcor.search import coe_file
-from pcor.search.blocks import BLOCK_BITS
+from pcor.search.blocks import LARGEST_BLOCK
 from pcor.search.coe import MatchingContexts, joined, matching_parts
 from pcor.search.coe_file import Tally, write_contexts
+from tests.helpers.family_tables import TWINS, family_table
 from tests.helpers.far_row import one_far_row
 from tests.helpers.waiting import DEADLINE
 
@@ -54,6 +55,20 @@ def test_the_file_has_the_masks_and_populations_of_matching_contexts(
     assert populations.dtype == np.int64
     assert populations.tolist() == found.populations.tolist()
     assert tally.count == len(found) == (2**11 if valid_in == "everywhere" else 2**10)
+
+
+def test_in_a_family_the_file_has_its_members_alone(tmp_path: Path) -> None:
+    """As the definition of the family and the slow twin of the detector find them."""
+    detector, twin = TWINS["tail"]
+    contexts = 0
+    for seed in range(12):
+        case = family_table(seed)
+        write_contexts(case.table, case.record, detector, path=tmp_path / "coe.parquet")
+        _, masks, populations = loaded(tmp_path / "coe.parquet")
+        found = dict(zip(masks[:, 0].tolist(), populations.tolist(), strict=True))
+        assert found == case.coe(twin, detector.min_population)
+        contexts += len(found)
+    assert contexts > 20
 
 
 def test_batches_keep_the_order_and_lose_nothing(
@@ -177,7 +192,7 @@ class Stopped(BaseException):
 
 def stop_at(block: int) -> Any:
     def progress(done: int, _: int) -> None:
-        if done == (block + 1) << BLOCK_BITS:
+        if done == (block + 1) * LARGEST_BLOCK:
             raise Stopped
 
     return progress

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import pcor
-from pcor.search.every_context import EveryContext, count_contexts, number_of
+from pcor.search.every_context import EveryContext
 from tests.helpers.every_context import large, one_by_one, table_of
+from tests.helpers.family_tables import TWINS, family_table
 
 # -- every context is judged as the detector judges it --------------------------------------------
 
@@ -62,7 +63,7 @@ def judged(table: pcor.Table, detector: pcor.Detector) -> dict[int, tuple[int, l
     found = every.judge(0, every.size)
     keys = every.keys.take(pa.array(found.places)).to_pylist()
     starts = [0, *found.ends.tolist()]
-    masks = [int.from_bytes(m.tobytes(), "little") for m in every.masks(0, every.size)]
+    masks = [int.from_bytes(m.tobytes(), "little") for m in every.contexts.words(0, every.size)]
     return {
         mask: (int(n), sorted(keys[starts[i] : starts[i + 1]]))
         for i, (mask, n) in enumerate(zip(masks, found.populations, strict=True))
@@ -121,8 +122,9 @@ def by_grubbs_kernel(
     every = EveryContext(table, pcor.Grubbs())
     counts = np.empty((2, every.size), dtype=np.int64)
     rows = every._sorted
-    columns = (rows.codes, rows.tops, rows.values, critical)
-    places, unsure = grubbs_in_contexts(0, *columns, (0, 0.0, 3), *counts)
+    contexts = every.contexts.part(0, every.size)
+    columns = (*contexts, rows.codes, rows.values, critical)
+    places, unsure = grubbs_in_contexts(*columns, (0, 0.0, 3), *counts)
     return rows.values[places].tolist(), unsure.tolist()
 
 
@@ -155,20 +157,41 @@ def test_another_rule_under_a_known_class_is_asked_itself() -> None:
     assert not any(outliers for _, outliers in judged(table, Nobody(k=5)).values())
 
 
-# -- numbers and bits -----------------------------------------------------------------------------
+# -- families -------------------------------------------------------------------------------------
+
+# By a kernel for all records, by the rule itself, and by counting.
+IN_FAMILIES = [pcor.LOF(k=3, min_population=5), *(TWINS[n][0] for n in ("lof", "grubbs", "tail"))]
+IN_FAMILIES.append(TWINS["histogram"][0])
 
 
-@pytest.mark.parametrize("single", [0, 59, 62, 63, 64, 130])
-def test_contexts_are_numbered_by_their_sets_the_first_attribute_fastest(single: int) -> None:
-    attributes = {f"s{i}": ["x"] for i in range(single)} | {"b": ["x", "y", "z"], "c": ["x", "y"]}
-    schema = pcor.Schema(metric="pay", attributes=attributes)
-    columns: dict[str, Any] = {name: ["x"] for name in attributes}
-    every = EveryContext(pcor.Table(pa.table(columns | {"pay": [1.0]}), schema), pcor.LOF())
-    assert every.size == count_contexts(schema) == 21
-    masks = [int.from_bytes(m.astype("<u8").tobytes(), "little") for m in every.masks(0, 21)]
-    always = (1 << single) - 1
-    sets = [(c, b) for c in range(1, 4) for b in range(1, 8)]
-    assert masks == [always | b << single | c << (single + 3) for c, b in sets]
-    numbers = [number_of(pcor.Context.from_mask(schema, mask)) for mask in masks]
-    assert numbers == list(range(21))
-    assert every.masks(5, 3).tolist() == every.masks(0, 21)[5:8].tolist()
+@pytest.mark.parametrize("detector", IN_FAMILIES, ids=str)
+def test_a_context_of_the_family_lists_a_record_if_and_only_if_it_is_in_its_coe(
+    detector: pcor.Detector,
+) -> None:
+    """Of every record of random tables, families and limits: the same contexts and populations."""
+    valid = 0
+    for case in (family_table(seed, rows=24) for seed in range(25)):
+        found = judged(case.table, detector)
+        for record in range(len(case.codes)):
+            coe = pcor.matching_contexts(case.table, record, detector)
+            pairs = zip((c.mask for c in coe.contexts), coe.populations.tolist(), strict=True)
+            listed = {mask: n for mask, (n, outliers) in found.items() if record in outliers}
+            assert listed == dict(pairs)
+            valid += len(listed)
+    assert valid > 100
+
+
+def test_a_value_can_be_one_of_hundreds_where_the_family_has_few_sets() -> None:
+    """Beyond the bits of a word, and of a byte."""
+    domain = {"a": {"values": list(range(300)), "contexts": "one"}, "b": ["x", "y"]}
+    schema = pcor.Schema(metric="pay", attributes=domain)
+    rows = {"a": [i % 3 * 149 for i in range(60)], "b": ["x", "y"] * 30}
+    table = pcor.Table(pa.table(rows | {"pay": [float(i % 7) for i in range(59)] + [90.0]}), schema)
+    detector = pcor.Grubbs(min_population=3)
+    found = judged(table, detector)
+    assert len(found) == 301 * 3
+    coe = pcor.matching_contexts(table, 59, detector)
+    assert {mask for mask, (_, outliers) in found.items() if 59 in outliers} == {
+        context.mask for context in coe.contexts
+    }
+    assert len(coe) > 1

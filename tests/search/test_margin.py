@@ -209,7 +209,7 @@ def test_every_context_is_met_once_by_falling_score(
     rows: list[Row], name: str, listed: bool, step: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(margin, "LARGEST_LIST", 24 if listed else -1)
+        patch.setattr(margin, "LARGEST_LIST", 1 << 24 if listed else -1)
         patch.setattr(margin, "FIRST_STEP", step)
         patch.setattr(margin, "LARGEST_STEP", step)
         order, _, table = order_of(rows, DETECTORS[name])
@@ -233,7 +233,7 @@ def test_releases_have_the_exact_chances_and_no_others(
     listed: bool, factor: int, accepted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Chi-square of 4,000 draws, false alarms one in 1e9; twice the exponent must be rejected."""
-    monkeypatch.setattr(margin, "LARGEST_LIST", 24 if listed else -1)
+    monkeypatch.setattr(margin, "LARGEST_LIST", 1 << 24 if listed else -1)
     detector = DETECTORS["tail"]
     _, planned, table = order_of(ON_THE_EDGE, detector)
     chances = {

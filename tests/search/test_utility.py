@@ -314,7 +314,7 @@ def test_the_error_of_a_utility_that_fails_is_named_and_not_quoted() -> None:
         (PopulationSize(), {"name": "population", "sensitivity": "1", "monotonic": True}),
         (
             Overlap(OTTAWA),
-            {"name": "overlap", "with": str(OTTAWA), "sensitivity": "1", "monotonic": True},
+            {"name": "overlap", "with": OTTAWA.in_full, "sensitivity": "1", "monotonic": True},
         ),
         (HighEarners(), {"name": "HighEarners", "sensitivity": "1", "monotonic": True}),
     ],

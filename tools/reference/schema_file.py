@@ -44,7 +44,7 @@ def keys(table: str) -> list[str]:
     """Return the keys that a table of the file may have, as the code itself lists them.
 
     >>> keys("metric")
-    ['column', 'missing']
+    ['column', 'missing', 'label', 'unit']
     """
     declared = {**_MINIMAL, "dataset": {}}
     if table == "a":
@@ -92,6 +92,10 @@ def _type(owner: type, key: str) -> str:
         "Value": "text, number or true/false",
         "tuple[Value, ...]": "array of texts, of numbers or of true/false",
         "tuple[float, ...]": "array of numbers",
+        "tuple[Edge, ...]": "array of numbers or of dates",
+        "Span": "table",
+        "Groups": "table of arrays",
+        "tuple[str, ...]": "array of texts",
     }
     return words[hint]
 

@@ -21,9 +21,9 @@ Array = Any
 
 @kernel
 def grubbs_in_contexts(
-    first: int,
+    bits: Array,
+    changed: Array,
     codes: Array,
-    tops: Array,
     values: Array,
     critical: Array,
     rule: tuple[int, float, int],
@@ -33,9 +33,9 @@ def grubbs_in_contexts(
     """Judge as many contexts as there is room for.
 
     Args:
-        first: the number of the first context.
+        bits: of each context, as ``every_context.step`` takes them.
+        changed: the slowest attribute in which each differs from the one before it.
         codes: as ``every_context.begin`` takes them, the rows by rising metric.
-        tops: likewise.
         values: the metric of each row, rising.
         critical: the critical value for each number of rows left.
         rule: the tail (0 both, 1 upper, 2 lower), a number amid the values to measure from, and the
@@ -48,14 +48,11 @@ def grubbs_in_contexts(
         listed.
     """
     tail, centre, smallest = rule
-    digits, kept, sizes = begin(first, codes, tops)
+    kept, sizes = begin(codes)
     found, used = np.empty(1024, np.int32), 0
     unsure = np.zeros(len(populations), np.bool_)
     for number in range(len(populations)):
-        # ``begin`` has made the first context.
-        if number:
-            step(codes, tops, digits, kept, sizes)
-        own = kept[0, : sizes[0]]
+        own = step(bits[number], changed[number], codes, kept, sizes)
         populations[number] = len(own)
         if len(own) >= max(smallest, 3):
             below, above, sure = _remove(own, values, critical, tail, centre)

@@ -20,9 +20,9 @@ Array = Any
 
 @kernel
 def histogram_in_contexts(
-    first: int,
+    bits: Array,
+    changed: Array,
     codes: Array,
-    tops: Array,
     values: Array,
     most: Array,
     rule: tuple[bool, int],
@@ -32,9 +32,9 @@ def histogram_in_contexts(
     """Judge as many contexts as there is room for; return the places of all outliers.
 
     Args:
-        first: the number of the first context.
+        bits: of each context, as ``every_context.step`` takes them.
+        changed: the slowest attribute in which each differs from the one before it.
         codes: as ``every_context.begin`` takes them, the rows by rising metric.
-        tops: likewise.
         values: the metric of each row, rising.
         most: the most rows that a rare bin can hold, for each size of a population.
         rule: whether the maximum can be an outlier, and the smallest population.
@@ -42,12 +42,10 @@ def histogram_in_contexts(
         ends: filled with the number of outliers up to and with each context.
     """
     include_maximum, smallest = rule
-    digits, kept, sizes = begin(first, codes, tops)
+    kept, sizes = begin(codes)
     found, used = np.empty(1024, np.int32), 0
     for number in range(len(populations)):
-        if number:
-            step(codes, tops, digits, kept, sizes)
-        own = kept[0, : sizes[0]]
+        own = step(bits[number], changed[number], codes, kept, sizes)
         n = len(own)
         populations[number] = n
         # With all values equal there is no bin width.

@@ -1,8 +1,10 @@
 """All contexts of a block at once.
 
-A block is the 2^L contexts that share their outer bits. The moments of each are the sums over the
-cells whose required bits it has: one zeta transform for all (Yates 1937; Knuth, TAOCP 4A, 7.1.3), L
-additions a context instead of one per cell. Twin: ``Cells.several_totals``.
+A context is how far up each of several chains goes (``pcor.public.space``), and a cell needs
+certain levels; a block is the contexts that share their outer levels. The moments of each are the
+sums over the cells whose required levels it reaches: one zeta transform for all (Yates 1937; Knuth,
+TAOCP 4A, 7.1.3), an addition for each chain and context instead of one per cell. With chains of one
+step each levels are bits. Twin: ``Cells.several_totals``.
 """
 
 from __future__ import annotations
@@ -17,43 +19,54 @@ Array = Any
 
 
 @kernel
-def _sum_over_subsets(totals: Array) -> None:
-    """Replace each entry by the sum over all entries whose bits are a subset of its own."""
-    # After the round of a bit each entry holds the sum over the subsets that differ from it in this
-    # bit and lower ones.
+def _sum_below(totals: Array, radices: Array) -> None:
+    """Replace each entry by the sum over all entries none of whose levels is above its own.
+
+    An index has the levels of the chains as digits, the first one's the lowest; ``radices`` says
+    how many levels each has.
+    """
+    # After the round of a chain each entry holds the sum over those that differ from it in this
+    # chain and earlier ones.
     step = 1
-    while step < len(totals):
-        for low in range(0, len(totals), 2 * step):
-            # Both halves are read in order, so the compiler adds several entries with one
-            # instruction.
-            for place in range(low, low + step):
-                totals[place + step] += totals[place]
-        step *= 2
+    for radix in radices:
+        for low in range(0, len(totals), radix * step):
+            for level in range(1, radix):
+                at = low + level * step
+                # Both levels are read in order, so the compiler adds several entries with one
+                # instruction.
+                for place in range(at, at + step):
+                    totals[place] += totals[place - step]
+        step *= radix
 
 
 @kernel
-def block_totals(inner_required: Array, weights: Array, out: Array) -> None:
-    """Fill ``out[:, i]`` with the summed weights of the cells whose required bits i has.
+def block_totals(inner_required: Array, radices: Array, weights: Array, out: Array) -> None:
+    """Fill ``out[:, i]`` with the summed weights of the cells whose required levels i reaches.
 
     Args:
-        inner_required: for each cell inside the outer bits, its needed inner bits as a number.
+        inner_required: for each cell inside the outer levels, what it needs of the inner ones as
+            an index.
+        radices: how many levels each of the inner chains has.
         weights: several weights for each cell, shape (kinds, cells).
-        out: zeros, shape (kinds, 2^L).
+        out: zeros, shape (kinds, contexts of the block).
     """
     for kind in range(len(weights)):
         # One kind after the other: a row of 2^14 numbers stays in the cache during its transform.
         row = out[kind]
         for cell in range(len(inner_required)):
             row[inner_required[cell]] += weights[kind, cell]
-        _sum_over_subsets(row)
+        _sum_below(row, radices)
 
 
 @kernel
-def all_totals(required: Array, weights: Array, free: int) -> Array:
-    """Return the summed weights of the covered cells for each of the 2^free contexts."""
+def all_totals(required: Array, weights: Array, radices: Array) -> Array:
+    """Return the summed weights of the covered cells for every numbered context."""
+    size = 1
+    for radix in radices:
+        size *= radix
     # No overflow: the sum of all weights is bounded where a utility's weights are checked.
-    totals = np.zeros((1, 1 << free), np.int64)
-    block_totals(required, weights.reshape(1, -1), totals)
+    totals = np.zeros((1, size), np.int64)
+    block_totals(required, radices, weights.reshape(1, -1), totals)
     return totals[0]
 
 

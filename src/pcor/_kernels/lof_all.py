@@ -37,9 +37,9 @@ PADDING = 4
 
 @kernel
 def lof_in_contexts(
-    first: int,
+    bits: Array,
+    changed: Array,
     codes: Array,
-    tops: Array,
     values: Array,
     rule: tuple[int, float, int],
     populations: Array,
@@ -48,16 +48,16 @@ def lof_in_contexts(
     """Judge as many contexts as there is room for; return the places of all outliers.
 
     Args:
-        first: the number of the first context.
+        bits: of each context, as ``every_context.step`` takes them.
+        changed: the slowest attribute in which each differs from the one before it.
         codes: as ``every_context.begin`` takes them, the rows by rising metric.
-        tops: likewise.
         values: the metric of each row, rising.
         rule: k, the threshold, and the smallest population.
         populations: filled with the rows of each context.
         ends: filled with the number of outliers up to and with each context.
     """
     k, threshold, smallest = rule
-    digits, kept, sizes = begin(first, codes, tops)
+    kept, sizes = begin(codes)
     # One workspace for all contexts: allocating for each would cost more than judging it.
     work = np.empty((5, len(values) + 2 * (k + PADDING)))
     # The k-distances of the infinite values beyond the ends: never counted, but they are read.
@@ -65,9 +65,7 @@ def lof_in_contexts(
     places = np.empty((2, len(values)), np.int32)
     found, used = np.empty(1024, np.int32), 0
     for number in range(len(populations)):
-        if number:
-            step(codes, tops, digits, kept, sizes)
-        own = kept[0, : sizes[0]]
+        own = step(bits[number], changed[number], codes, kept, sizes)
         populations[number] = len(own)
         # With no more rows than k, nobody has k neighbours.
         if len(own) > k and len(own) >= smallest:

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.detectors import Detector
-from pcor.public.context import Space, Words, mask_of, pack
+from pcor.public.context import Words, mask_of, pack
 from pcor.public.schema import Schema
+from pcor.public.space import Space
 from pcor.rows.cell_table import CellTable
 from pcor.rows.table import Record, Table
 from pcor.search.blocks import blocks
@@ -39,9 +40,8 @@ class Row(NamedTuple):
         return mask_of(schema, self.places)
 
     def required(self, schema: Schema, space: Space) -> int:
-        """Return which free values a context needs to cover it, as the bits of an index."""
-        mask = self.mask(schema)
-        return sum(1 << place for place, position in enumerate(space.free) if mask >> position & 1)
+        """Return what a context needs to cover it, as the index of the first that does."""
+        return int(space.indices_of(pack([self.mask(schema)], schema.width))[0])
 
 
 def cell_codes(table: Table) -> NDArray[np.int64]:
@@ -75,7 +75,10 @@ def changed_table(table: Table, *, removed: Sequence[Row] = (), added: Sequence[
 
 def verdicts(validity: Validity) -> NDArray[np.bool_]:
     """Return the verdict on each context of the record's space, by index."""
-    return np.concatenate([block.valid for block in blocks(validity)])
+    valid = np.zeros(validity.record.space.size, dtype=bool)
+    for block in blocks(validity):
+        valid[block.indices] = block.valid
+    return valid
 
 
 class KnownVerdicts(Validity):

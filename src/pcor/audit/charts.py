@@ -13,6 +13,7 @@ from typing import Any
 
 import altair as alt
 
+from pcor.audit.calibration import CalibrationPoint
 from pcor.audit.divergence import ERROR
 from pcor.audit.joint import JointExposure, joint_exposure
 from pcor.audit.report import NOTICEABLE, Exposure
@@ -197,3 +198,35 @@ def _heading(text: str) -> alt.TitleParams:
 
 def _number(name: str) -> alt.Tooltip:
     return alt.Tooltip(f"{name}:Q", format=".3f")
+
+
+# -- how rare it is to stand out -------------------------------------------------------------------
+
+
+def calibration_chart(points: Sequence[CalibrationPoint]) -> Any:
+    """Draw which part of the rows stands out somewhere, a bar for each family and rule.
+
+    Args:
+        points: from ``pcor.calibrate``.
+    """
+    rows = [
+        point.to_dict() | {"what": f"{point.family}; {point.detector}", "place": place}
+        for place, point in enumerate(points)
+    ]
+    order = [row["what"] for row in rows]
+    count = max((point.rows for point in points), default=0)
+    subtitle = [
+        OWNER_ONLY,
+        f"Of {count} random rows, the part that is an outlier in some context. Lines: 95 %.",
+    ]
+    shown = "; ".join(f"{row['what']}: {row['share']:.0%}" for row in rows)
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        y=alt.Y("what:N", title=None, sort=order, axis=alt.Axis(labelLimit=420))
+    )
+    bars = base.mark_bar(color="#56B4E9").encode(
+        x=alt.X("share:Q", title="share of rows", scale=alt.Scale(domain=[0, 1])),
+        tooltip=["what:N", _number("share"), _number("named"), _number("exposed")],
+    )
+    lines = base.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q")
+    chart = alt.layer(bars, lines).properties(width=520, height=34 * max(1, len(rows)))
+    return framed(chart, "How rare it is to stand out", subtitle, shown)

@@ -97,21 +97,20 @@ class AuditCase(OwnerOnly):
         from pcor._kernels.lattice import all_totals
 
         required = self.space.indices_of(self.table.cells.cell_required).astype(np.int64)
-        totals: Numbers = all_totals(required, weights, len(self.space.free))
+        totals: Numbers = all_totals(required, weights, np.array(self.space.radices, np.int64))
         return totals
 
     def utilities(self) -> Numbers:
-        """The utility of each context of the space, by index, where it is a sum over rows."""
+        """The score of each context of the space, by index, where it is a sum over rows."""
         weights = Scorer(self.plan.utility, self.table).weights
         if weights is None:
             raise ParameterError("the comparison needs the utility population or overlap")
-        return self.totals(weights)
+        totals, brevity = self.totals(weights), self.plan.brevity
+        return totals - brevity * self.space.every_clauses_and_items()[1] if brevity else totals
 
     def covering(self, indices: NDArray[np.uint64], change: Neighbour) -> NDArray[np.bool_]:
         """Which contexts cover the changed row."""
-        required = np.uint64(change.row.required(self.table.schema, self.space))
-        covering: NDArray[np.bool_] = (indices & required) == required
-        return covering
+        return self.space.covering(indices, change.row.required(self.table.schema, self.space))
 
     def weight(self, change: Neighbour) -> int:
         """What the changed row adds to the utility of a context that covers it, or takes away."""
@@ -218,6 +217,9 @@ class _MarginComparison:
         self._rows = case.totals(table.cells.cell_counts)
         self._inside = case.totals(self._region)
         self._all = np.arange(case.space.size, dtype=np.uint64)
+        self._members = np.ones(len(self._all), dtype=bool)
+        if case.space.schema.limited:
+            self._members = case.space.every_admitted()
         self._here = self._scores(self._utilities, self._rows, self._inside)
 
     def _scores(self, utilities: Numbers, rows: Numbers, inside: Numbers) -> Numbers:
@@ -233,8 +235,7 @@ class _MarginComparison:
             self._rows + step * covering,
             self._inside + step * near * covering,
         )
-        everything = np.ones(len(there), dtype=bool)
-        return self._case.compare(Scores(self._here, there, everything, everything))
+        return self._case.compare(Scores(self._here, there, self._members, self._members))
 
 
 class _ListComparison:

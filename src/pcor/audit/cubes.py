@@ -32,12 +32,6 @@ class Cubes:
         """Return a set of single contexts."""
         return cls(indices, np.zeros(len(indices), dtype=np.uint64))
 
-    @classmethod
-    def covering(cls, required: int, size: int) -> Cubes:
-        """Return all contexts of a space of this size that have the required bits."""
-        opens = (size - 1) & ~required
-        return cls(np.array([required], dtype=np.uint64), np.array([opens], dtype=np.uint64))
-
     def __len__(self) -> int:
         """Return how many contexts there are, without listing them."""
         from pcor._kernels.cubes import cube_sizes

@@ -27,7 +27,7 @@ from pcor.audit.report import Exposed, Exposure
 from pcor.errors import TooLarge
 from pcor.public.context import Context
 from pcor.public.guarantee import get_guarantee
-from pcor.public.schema import Schema, Value
+from pcor.public.schema import MOST_NUMBERED, Schema, Value
 from pcor.releasing.plan import Plan
 from pcor.releasing.settings import Settings
 from pcor.releasing.terms import margin_of
@@ -35,7 +35,6 @@ from pcor.rows.table import Table, check_table
 from pcor.search import Direct
 from pcor.search.blocks import ENUMERATION_LIMIT
 from pcor.search.coe import Progress
-from pcor.search.direct import COUNTABLE
 
 # Under pure DP the ratio is computed while it takes no more scores than this; a proof bounds it
 # anyway.
@@ -145,7 +144,7 @@ def audited_settings(settings: Settings, limit: int | None) -> Settings:
     )
     if limit is None or not direct:
         return settings
-    return replace(settings, search=Direct(limit=min(max(limit, ENUMERATION_LIMIT), COUNTABLE)))
+    return replace(settings, search=Direct(limit=min(max(limit, ENUMERATION_LIMIT), MOST_NUMBERED)))
 
 
 def exposures(

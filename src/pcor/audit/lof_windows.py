@@ -54,8 +54,9 @@ class WalkResult(NamedTuple):
 def walkable_rule(validity: Validity) -> FactorRule | None:
     """Return the detector's rule, if it is a local outlier factor that the walk can follow."""
     rule = validity.detector.factor_rule
-    few = len(validity.record.space.free) <= _MOST_FREE
-    return rule if rule is not None and rule.k <= _MOST_NEIGHBOURS and few else None
+    space = validity.record.space
+    walkable = space.binary and len(space.steps) <= _MOST_FREE and not space.schema.limited
+    return rule if rule is not None and rule.k <= _MOST_NEIGHBOURS and walkable else None
 
 
 def removal_changes(
@@ -110,7 +111,7 @@ class Windows:
         # On each side one row more than LOF looks at, or enough to see whether one can be spared.
         wanted = max(2 * rule.k + 1, rule.smallest)
         self.cells = validity.table.cells.in_memory().nearest(validity.record.value, wanted + 1)
-        free = len(self.space.free)
+        free = len(self.space.steps)
         self.split = _SPLIT if free > 2 * _SPLIT else 0
         self.start = (self._sides(validity.record.value, wanted), free, self.split)
 
@@ -131,7 +132,7 @@ class Windows:
         rows = np.repeat(np.arange(len(order)), np.minimum(counts, wanted))
         below, above = rows[rows < at][::-1], rows[rows >= at]
         near = np.concatenate([required[below[: 2 * wanted]], required[above[: 2 * wanted]]])
-        self.order = _commonest_first(near, len(self.space.free))
+        self.order = _commonest_first(near, len(self.space.steps))
         required = _renumbered(required, self.order)
         return Sides(
             v,

@@ -112,7 +112,7 @@ def group_delta(epsilon: object, delta: object, people: int) -> float:
 def coe_match(
     table: Table,
     record: int | str,
-    detector: str | Detector = "lof",
+    detector: str | Detector | None = None,
     *,
     changes: Sequence[int] = CHANGES,
     repeats: int = REPEATS,
@@ -130,7 +130,7 @@ def coe_match(
     Args:
         table: the rows.
         record: the record's key.
-        detector: a detector or its name.
+        detector: a detector or its name; by default that of the schema, or lof.
         changes: how many rows come or go at once.
         repeats: how many random tables for each.
         kind: ``"removed"`` or ``"added"``.
@@ -154,7 +154,7 @@ def coe_match(
     rows = _Rows(table, Row.of(table.schema, found.space.fixed, found.value))
     if kind == "removed" and max(changes, default=0) > rows.others:
         raise ParameterError("changes must be at most the number of rows beside the record")
-    rule = get_detector(detector)
+    rule = get_detector(detector, table.schema)
     before = verdicts(Validity(table, found, rule))
     numbers = np.random.default_rng(seed)
     matches = []
@@ -220,7 +220,8 @@ def _after(before: Verdicts, validity: Validity, changed: Sequence[Row]) -> Verd
     space, table = validity.record.space, validity.table
     words = table.words([row.mask(table.schema) for row in changed])
     required = space.indices_of(words).astype(np.int64)
-    touched = all_totals(required, np.ones(len(required), dtype=np.int64), len(space.free)) > 0
+    radices = np.array(space.radices, dtype=np.int64)
+    touched = all_totals(required, np.ones(len(required), dtype=np.int64), radices) > 0
     if 3 * np.count_nonzero(touched) > len(touched):
         return verdicts(validity)
     after = before.copy()

@@ -27,6 +27,7 @@ from pcor.errors import ParameterError, TooLarge, counted, others_code
 from pcor.rows.cell_table import CellTable
 from pcor.rows.encoding import LARGEST_METRIC
 from pcor.rows.table import Record
+from pcor.search.blocks import listed_size
 from pcor.search.coe import Progress, patience
 from pcor.search.validity import Validity
 
@@ -215,13 +216,18 @@ def _judged_again(
 ) -> list[Neighbour]:
     """Try each row, and judge the contexts that cover it again."""
     schema, space = validity.table.schema, validity.record.space
-    required = [row.required(schema, space) for row in found]
+    one_of_each_cell = {row.places: row for row in found}
+    first = {cell: row.required(schema, space) for cell, row in one_of_each_cell.items()}
+    required = [first[row.places] for row in found]
     _check_verdicts(validity, kind, required, limit)
     before = verdicts(validity)
     cells = _in_window(validity, spare=1)
+    members = space.members
+    if members is None:
+        members = np.flatnonzero(space.every_admitted()).astype(np.uint64)
     changed = []
-    for done, (row, bits) in enumerate(zip(found, required, strict=True)):
-        indices = Cubes.covering(bits, len(before)).indices()
+    for done, (row, needed) in enumerate(zip(found, required, strict=True)):
+        indices = members[space.covering(members, needed)]
         now = _verdicts(validity, changed_cells(cells, schema, kind, row), indices)
         was = before[indices]
         lost, gained = indices[was & ~now], indices[now & ~was]
@@ -236,8 +242,9 @@ def _check_verdicts(validity: Validity, kind: str, required: list[int], limit: i
     """Refuse more verdicts than the limit; how many rows there are is not said, being private."""
     if limit is None:
         limit = VERDICT_LIMIT if validity.detector.has_kernel else SLOW_VERDICT_LIMIT
-    size = validity.record.space.size
-    if size + sum(size >> bits.bit_count() for bits in required) > limit:
+    space = validity.record.space
+    size = listed_size(space)
+    if size + sum(min(size, space.count_covering(needed)) for needed in required) > limit:
         python, cli = patience(size, "raise limit="), patience(size, "raise --limit")
         if size <= limit:  # otherwise it does not help to try fewer rows
             removed = kind == "removed"

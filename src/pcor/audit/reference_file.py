@@ -1,4 +1,4 @@
-"""The reference file: every context of the schema, with its population and its outliers.
+"""The reference file: every context of the schema's family, with its population and its outliers.
 
 Private: everything here, the file, and the folder of finished blocks beside it while it is made.
 The paper's authors judged their searches by such a file (Section 6); theirs took three days on 132
@@ -28,12 +28,13 @@ from pyarrow import parquet
 
 from pcor.detectors import Detector, get_detector
 from pcor.errors import ContextError, SourceError, TooLarge, WriteError, counted
-from pcor.public.context import Context
+from pcor.public.context import Context, pack
+from pcor.public.context_list import check_listable, count_contexts
 from pcor.public.guarantee import OWNER_ONLY
 from pcor.public.schema import Schema
 from pcor.rows.table import Table
 from pcor.search.coe import Progress, patience
-from pcor.search.every_context import EveryContext, count_contexts, number_of
+from pcor.search.every_context import EveryContext
 from pcor.support.files import check_target, write_text, write_whole
 
 FORMAT = "pcor-reference/1"
@@ -84,13 +85,16 @@ class ReferenceEntry(NamedTuple):
 
 def write_reference(
     table: Table,
-    detector: str | Detector = "lof",
+    detector: str | Detector | None = None,
     *,
     path: str | Path,
     limit: int = REFERENCE_LIMIT,
     progress: Progress | None = None,
 ) -> Reference:
     """Write every context with its population and outliers to a Parquet file. For the owner only.
+
+    Every context of the schema's family, for whichever record it is a member: a record's COE is
+    the contexts that list it.
 
     The columns are ``mask_0``, ``mask_1``, ... (64-bit words of the context's bits),
     ``population``, and ``outliers``, a list of record ids (or 0-based row numbers). Below the
@@ -118,13 +122,13 @@ def write_reference(
         progress: called with (contexts done, contexts in all) after each block.
 
     Raises:
-        TooLarge: there are more contexts than the limit.
+        TooLarge: there are more contexts than the limit, or they cannot be listed.
         WriteError: the file cannot be written, or finished blocks are of another request.
     """
     target = Path(path)
     check_target(target, (".parquet",), "path=")
     check_reference_size(table.schema, limit)
-    every = EveryContext(table, get_detector(detector))
+    every = EveryContext(table, get_detector(detector, table.schema))
     columns = _columns(table, every)
     block = _block_size(every)
     with _folder_of_parts(target, _request(table, every, block)) as folder:
@@ -144,7 +148,7 @@ def write_reference(
 
 
 def check_reference_size(schema: Schema, limit: int) -> None:
-    """Refuse to list more contexts than a public limit."""
+    """Refuse to list more contexts than a public limit, or than can be listed."""
     size = count_contexts(schema)
     if size > limit:
         raise TooLarge(
@@ -152,11 +156,14 @@ def check_reference_size(schema: Schema, limit: int) -> None:
             python=patience(size, "raise limit="),
             cli=patience(size, "raise --limit"),
         )
+    check_listable(schema)
 
 
-def expected_seconds(table: Table, detector: str | Detector = "lof", *, samples: int = 8) -> float:
+def expected_seconds(
+    table: Table, detector: str | Detector | None = None, *, samples: int = 8
+) -> float:
     """Return about how long ``write_reference`` takes, by contexts drawn at random. Private."""
-    every = EveryContext(table, get_detector(detector))
+    every = EveryContext(table, get_detector(detector, table.schema))
     count = max(1, min(256 if every.compiled else 1, every.size // samples))
     numbers = random.Random(0)  # noqa: S311 (which contexts to time)
     every.judge(0, 1)  # compiled before anything is timed
@@ -178,11 +185,15 @@ def read_entry(path: str | Path, context: Context) -> ReferenceEntry:
             raise SourceError(f"{str(path)!r} is no reference file; `pcor reference` writes one")
         if about[b"schema_sha256"] != context.schema.sha256.encode():
             raise ContextError(f"the context belongs to another schema than {str(path)!r}")
-        place, group = number_of(context), 0
-        while place >= (rows := file.metadata.row_group(group).num_rows):
-            place, group = place - rows, group + 1
-        found = file.read_row_group(group, columns=["population", "outliers"])
-    return ReferenceEntry(found["population"][place].as_py(), found["outliers"][place].as_py())
+    bits = pack([context.mask], context.schema.width)[0].tolist()
+    found = parquet.read_table(
+        path,
+        columns=["population", "outliers"],
+        filters=[(f"mask_{number}", "==", word) for number, word in enumerate(bits)],
+    ).to_pylist()
+    if not found:
+        raise ContextError("the context is not one of those that the schema allows")
+    return ReferenceEntry(**found[0])
 
 
 # -- one block ------------------------------------------------------------------------------------
@@ -201,7 +212,9 @@ def _content(every: EveryContext, first: int, count: int, columns: pa.Schema) ->
         every.keys.take(pa.array(judged.places)),
         type=columns.field("outliers").type,
     )
-    return pa.table([*every.masks(first, count).T, judged.populations, lists], schema=columns)
+    return pa.table(
+        [*every.contexts.words(first, count).T, judged.populations, lists], schema=columns
+    )
 
 
 def _columns(table: Table, every: EveryContext) -> pa.Schema:

@@ -11,8 +11,9 @@ import contextlib
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,13 @@ import numpy as np
 import pyarrow as pa
 
 from pcor.errors import MetricError, SourceError, did_you_mean
+from pcor.public.dates import DAY_TEXT, PERIODS, Span
 from pcor.public.guarantee import OWNER_ONLY, PureDP
 from pcor.public.schema import REVIEW, Attribute, Metric, Schema, Value, toml_value
 from pcor.rows.columns import check_separator, column_names, read_columns
 from pcor.rows.encoding import (
     LARGEST_METRIC,
+    days,
     encode,
     encode_attribute,
     fitting_ids,
@@ -35,6 +38,11 @@ from pcor.rows.encoding import (
 # A numeric column with more distinct values than this is drafted as bins.
 MOST_VALUES = 20
 _BINS = 5
+
+# Dates are drafted as the longest periods of which there are so many; not over more years than
+# this, which one date that stands for "never" can make of any column.
+_FEWEST_PERIODS = 4
+_MOST_YEARS = 100
 _SHOWN_CELLS = 5
 _EMPTY_THEM = 'or empty them and set missing = "drop" under [metric]'
 
@@ -43,6 +51,14 @@ _HEADER = """\
 # A domain is public knowledge: it says what could occur, not what does. Every line marked REVIEW
 # was read off the data. Check each one, add what can occur but did not, remove what only an error
 # can have put there, and then delete the marks.
+"""
+_RANGE = 'contexts = "range"  # an unbroken run; or "one" value, or "any" set of them'
+_ONE = '# contexts = "one"  # the record\'s own value or all; without this any set of values'
+_RELEASE = f"""\
+[release]
+detector = "grubbs"  # far from the mean, for so many rows
+# detector = "lof"  # the paper's: farther from its neighbours than they are; a low bar
+# detector = "tail:share=0.01"  # among the largest one in a hundred; for --guarantee {PureDP.name}
 """
 NO_ID = (
     "no id column: a record is its row number, nothing is promised to whoever stands before it, "
@@ -99,7 +115,7 @@ def draft(
             f"[attributes.{toml_value(attribute)}]",
             *_domain(columns[attribute], attribute),
         ]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", _RELEASE])
 
 
 def _check_metric(column: Any, name: str) -> None:
@@ -118,7 +134,7 @@ def _check_metric(column: Any, name: str) -> None:
 
 def _cells_that_are_not_numbers(column: Any) -> str:
     """Return the first distinct ones, with the first row of each."""
-    wrong = _wrong_numbers(column)
+    wrong = _wrong_cells(column, "a number")
     first: dict[str, int] = {}
     for row, cell in wrong:
         first.setdefault(cell, row)
@@ -155,12 +171,32 @@ def misfits(source: Any, schema: Schema) -> list[Misfit]:
 
 
 def _domain(column: Any, name: str) -> list[str]:
+    if (span := _span(column)) is not None:
+        ends = f'from = "{span.first}", to = "{span.last}"'
+        return [f'date = {{ by = "{span.by}", {ends} }}  {REVIEW}', _RANGE]
     values = _natural(column, name)
     numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
     if numeric and (len(values) > MOST_VALUES or math.inf in values or -math.inf in values):
         edges = _edges([float(v) for v in values])
-        return ["edges = [", *(f"  {toml_value(edge)},  {REVIEW}" for edge in edges), "]"]
-    return ["values = [", *(f"  {toml_value(value)},  {REVIEW}" for value in values), "]"]
+        listed = ["edges = [", *(f"  {toml_value(edge)},  {REVIEW}" for edge in edges), "]"]
+        return [*listed, _RANGE]
+    listed = ["values = [", *(f"  {toml_value(value)},  {REVIEW}" for value in values), "]"]
+    return [*listed, _RANGE if numeric else _ONE]
+
+
+def _span(column: Any) -> Span | None:
+    """Return the whole years that a column of dates spans, and what to divide them by."""
+    try:
+        found = days(column)
+    except (pa.ArrowException, TypeError):
+        return None
+    dates = found[~np.isnan(found)].astype("datetime64[D]")
+    years = 1970 + dates.astype("datetime64[Y]").astype(np.int64)
+    first, last = int(years.min(initial=date.max.year)), int(years.max(initial=0))
+    if not date.min.year <= first <= last < min(first + _MOST_YEARS, date.max.year):
+        return None
+    spans = (Span(by, date(first, 1, 1), date(last, 12, 31)) for by in PERIODS)
+    return next(span for span in spans if len(span.labels) >= _FEWEST_PERIODS)
 
 
 def _edges(values: list[float]) -> list[float]:
@@ -215,7 +251,7 @@ def _metric_misfits(column: Any, metric: Metric) -> Iterator[Misfit]:
     try:
         values = numbers(column, metric)
     except MetricError:
-        yield _not_numbers(column, metric.column, f"correct them, {_EMPTY_THEM}")
+        yield _unreadable(column, metric.column, "a number", f"correct them, {_EMPTY_THEM}")
         return
     if (missing := int(np.isnan(values).sum())) and metric.missing == "error":
         remedy = 'missing = "drop" under [metric] leaves such rows out'
@@ -230,8 +266,11 @@ def _attribute_misfits(column: Any, attribute: Attribute) -> Iterator[Misfit]:
     try:
         values = _outside(column, attribute)
     except SourceError:
-        if attribute.edges is not None:
-            yield _not_numbers(column, name, "correct them, or declare values instead of edges")
+        if attribute.days:
+            yield _unreadable(column, name, "a date", "write each like 2019-03-14, without a zone")
+        elif attribute.edges is not None:
+            remedy = "correct them, or declare values instead of edges"
+            yield _unreadable(column, name, "a number", remedy)
         else:
             yield Misfit(name, "not a single value", len(column), remedy="leave this attribute out")
         return
@@ -276,16 +315,17 @@ def _examples(values: list[str]) -> tuple[str, ...]:
     return tuple(f"{value!r} ({count:,})" for value, count in Counter(values).most_common(5))
 
 
-def _not_numbers(column: Any, name: str, remedy: str) -> Misfit:
-    bad = [cell for _, cell in _wrong_numbers(column)]
-    return Misfit(name, "not a number", len(bad), _examples(bad), remedy)
+def _unreadable(column: Any, name: str, what: str, remedy: str) -> Misfit:
+    bad = [cell for _, cell in _wrong_cells(column, what)]
+    return Misfit(name, f"not {what}", len(bad), _examples(bad), remedy)
 
 
-def _wrong_numbers(column: Any) -> list[tuple[int, str]]:
-    """Return the cells that are not numbers, each with its row; missing ones are no cells."""
+def _wrong_cells(column: Any, what: str) -> list[tuple[int, str]]:
+    """Return the cells that are something else, each with its row; missing ones are no cells."""
     cells = [(row, cell) for row, cell in enumerate(column.to_pylist()) if cell is not None]
     # Only text can hold numbers beside what is not one; another type is wrong in every row.
-    fine = {text for text in {c for _, c in cells if isinstance(c, str)} if _is_number(text)}
+    reads = _READS[what]
+    fine = {text for text in {c for _, c in cells if isinstance(c, str)} if reads(text)}
     return [(row, str(c)) for row, c in cells if not (isinstance(c, str) and c in fine)]
 
 
@@ -295,6 +335,14 @@ def _is_number(text: str) -> bool:
         return not text.strip() or pa.scalar(text.strip()).cast(pa.float64()).is_valid
     except pa.ArrowException:
         return False
+
+
+def _is_date(text: str) -> bool:
+    """Tell the same of a date."""
+    return not text.strip(" ") or re.fullmatch(DAY_TEXT, text) is not None
+
+
+_READS: dict[str, Callable[[str], bool]] = {"a number": _is_number, "a date": _is_date}
 
 
 def _nothing_left(columns: pa.Table, schema: Schema) -> Iterator[Misfit]:

@@ -22,9 +22,10 @@ from pcor.audit.divergence import log_chances
 from pcor.detectors import Detector, get_detector
 from pcor.errors import NoValidContext, ParameterError, TooLarge, check_whole, counted
 from pcor.mechanism.randomness import RandomSource
-from pcor.public.context import Context
+from pcor.public.context import Context, mask_of
 from pcor.public.guarantee import PureDP
-from pcor.public.schema import Schema
+from pcor.public.schema import MOST_NUMBERED, Schema
+from pcor.public.space import Space
 from pcor.releasing.plan import Plan
 from pcor.releasing.run import best_first, explore
 from pcor.releasing.settings import Settings
@@ -32,7 +33,7 @@ from pcor.rows.table import Table
 from pcor.search.best_first import BestFirst, RankedCandidates
 from pcor.search.blocks import ENUMERATION_LIMIT
 from pcor.search.coe import outliers
-from pcor.search.direct import COUNTABLE, advice
+from pcor.search.direct import advice
 from pcor.search.margin import MarginOrder
 from pcor.search.validity import Validity
 from pcor.testing import seeded
@@ -122,7 +123,7 @@ def tradeoff(
     table: Table,
     records: Sequence[int | str],
     *,
-    detector: str | Detector = "lof",
+    detector: str | Detector | None = None,
     epsilons: Sequence[object] = EPSILONS,
     lines: Sequence[TradeoffLine] = LINES,
     seed: int = 0,
@@ -134,7 +135,7 @@ def tradeoff(
     Args:
         table: the rows.
         records: the keys of outliers; ``random_outliers`` finds some.
-        detector: a detector or its name.
+        detector: a detector or its name; by default that of the schema, or lof.
         epsilons: the total costs.
         lines: what to compare.
         seed: of all random decisions; every line and epsilon gets the same.
@@ -149,7 +150,7 @@ def tradeoff(
     if not records or not epsilons:
         raise ParameterError("the trade-off needs at least one record and one epsilon")
     check_space(table.schema, limit)
-    rule = get_detector(detector)
+    rule = get_detector(detector, table.schema)
     plans = {line: [line.plan(table.schema, e, rule, limit) for e in epsilons] for line in lines}
     direct = [LINES[0].plan(table.schema, e, rule, limit) for e in epsilons]
     flattest = min(float(plan.bill.eta) for plan in direct)
@@ -171,8 +172,8 @@ def tradeoff(
 
 def check_space(schema: Schema, limit: int = ENUMERATION_LIMIT) -> None:
     """Refuse a space in which the largest valid context cannot be found for comparison."""
-    check_whole("limit", limit, COUNTABLE)
-    size = 1 << schema.free
+    check_whole("limit", limit, MOST_NUMBERED)
+    size = schema.most_walked
     if size > limit:
         raise TooLarge(
             f"the trade-off compares with the largest valid context, and a record has "
@@ -206,12 +207,25 @@ def flagged_contexts(
 ) -> Iterator[tuple[Context, list[int | str]]]:
     """Look at random contexts; yield those that have outliers, with these in row order."""
     for _ in range(looks):
-        bits = numbers.getrandbits(table.schema.width)
-        if all(bits & own for own in table.schema.attribute_masks):
-            context = Context.from_mask(table.schema, bits)
+        context = _random_context(table, numbers)
+        if context is not None:
             flagged = outliers(table, context, detector)
             if flagged:
                 yield context, flagged
+
+
+def _random_context(table: Table, numbers: random.Random) -> Context | None:
+    """Return a context with every value at even odds; in smaller families one of a random row's."""
+    schema = table.schema
+    if not schema.limited and all(a.contexts == "any" and not a.groups for a in schema.attributes):
+        bits = numbers.getrandbits(schema.width)
+        fits = all(bits & own for own in schema.attribute_masks)
+        return Context.from_mask(schema, bits) if fits else None
+    rows = table.rows
+    codes = rows.cells[rows.cell[numbers.randrange(len(rows.metric))]]
+    space = Space(schema, mask_of(schema, codes))
+    mask = space.mask(numbers.randrange(space.size))
+    return Context.from_mask(schema, mask) if mask in space else None
 
 
 class Outcome(NamedTuple):

@@ -37,6 +37,10 @@ COMMANDS = {
         "owner:reference",
         "OWNER ONLY: write every context with its population and all of its outliers.",
     ),
+    "calibrate": (
+        "calibrate:calibrate",
+        "OWNER ONLY: tell how many rows stand out somewhere: does an answer mean anything here?",
+    ),
     "audit": ("audit:audit", "OWNER ONLY: say who a release would expose, and by how much."),
     "tradeoff": (
         "tradeoff:tradeoff",
@@ -156,9 +160,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # a traceback can hold private rows
     help="""Explain why a record is an outlier without giving away everybody else.
 
-PCOR releases a context, such as "job is Librarian; any employer", in which the record really is an
-outlier, drawn so that it tells little about the other people in it. The usual guarantee is a
-relaxed one (OCDP) and does not cover everybody; --guarantee dp covers everyone but the record.
+PCOR releases a context, such as "job is Librarian; year is 2006 to 2008", in which the record is
+really an outlier, drawn so that it tells little about the other people in it. The usual guarantee
+is a relaxed one (OCDP) and does not cover everybody; --guarantee dp covers everyone but the record.
 Each release states its guarantee, and with --full who is not protected.
 
 Try: pcor demo

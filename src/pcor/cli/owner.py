@@ -26,9 +26,10 @@ from pcor.detectors import get_detector
 from pcor.errors import TooLarge
 from pcor.public import wording
 from pcor.public.context import Context
+from pcor.public.context_list import count_contexts
 from pcor.public.schema import Schema
 from pcor.releasing.estimate import MOST_ROWS, duration, estimate
-from pcor.search.blocks import ENUMERATION_LIMIT
+from pcor.search.blocks import ENUMERATION_LIMIT, listed_size
 from pcor.search.coe import (
     MatchingContexts,
     check_size,
@@ -37,7 +38,6 @@ from pcor.search.coe import (
     outlier_rows,
 )
 from pcor.search.coe_file import SHOWN, Tally, write_contexts
-from pcor.search.every_context import count_contexts
 from pcor.support.files import check_target, write_whole
 
 # More contexts than this are written as bits only: as sentences they would fill the memory.
@@ -56,7 +56,7 @@ def contexts(
     file: options.RowsFile,
     schema: options.SchemaFile,
     record: options.RecordKey,
-    detector: DetectorName = "lof",
+    detector: DetectorName = None,
     limit: Annotated[
         int, typer.Option(help="The largest number of contexts to look at.")
     ] = ENUMERATION_LIMIT,
@@ -74,7 +74,7 @@ def contexts(
     declared = Schema.from_file(schema, draft=True)
     with waiting("reading the table", quiet=as_json):
         table = pcor.Table(file, declared)
-    _tell_time(table, detector, limit)
+    _tell_time(table, record, detector, limit)
     rows: list[ShownRow] = []
     with progress_bar("looking at contexts") as progress:
         if out is not None and out.suffix.lower() == ".parquet":
@@ -122,7 +122,7 @@ def _sentences(found: MatchingContexts) -> list[ShownRow]:
 def outliers(
     file: options.File,
     schema: options.SchemaFile,
-    detector: DetectorName = "lof",
+    detector: DetectorName = None,
     context: Annotated[
         str | None, typer.Option(help="Where to look; by default the whole table.")
     ] = None,
@@ -133,7 +133,7 @@ def outliers(
 
     Each with its metric, the largest first.
 
-    Example: pcor outliers claims.csv --schema claims.toml --context "region is north; any product"
+    Example: pcor outliers claims.csv --schema claims.toml --context "region is north"
     """
     _check_out(out)
     declared = Schema.from_file(schema, draft=True)
@@ -148,7 +148,7 @@ def outliers(
     # Ids such as 17 and "17b" side by side: a file's column holds one kind, so all become text.
     whole = all(isinstance(key, int) for key, _ in found)
     columns = pa.schema({"record": pa.int64() if whole else pa.string(), "value": pa.float64()})
-    among = wording.rows(declared.attributes, where.values)
+    among = wording.among(declared, where.mask)
     title = f"outliers among {among}, by falling {declared.metric.column}: {len(rows):,}"
     if out is not None:
         _write(out, rows, columns)
@@ -165,7 +165,7 @@ def reference(
     file: options.File,
     schema: options.SchemaFile,
     out: Annotated[Path, typer.Option(help="The .parquet file to write.")],
-    detector: DetectorName = "lof",
+    detector: DetectorName = None,
     limit: Annotated[
         int, typer.Option(help="The largest number of contexts to list.")
     ] = REFERENCE_LIMIT,
@@ -194,11 +194,11 @@ def reference(
     _report(title, content, [], 0, out, as_json=as_json)
 
 
-def _tell_time(table: pcor.Table, detector: str, limit: int) -> None:
+def _tell_time(table: pcor.Table, record: int | str, detector: str | None, limit: int) -> None:
     """Say beforehand how long a detector without a kernel may take; with one it is seconds."""
-    check_size(1 << table.schema.free, limit)
+    check_size(listed_size(table.record(record).space), limit)
     rows = min(int(table.cells.cell_counts.sum()), MOST_ROWS)
-    if expected := estimate(get_detector(detector), table.schema, rows):
+    if expected := estimate(get_detector(detector, table.schema), table.schema, rows):
         tell(f"expect {expected}")
 
 

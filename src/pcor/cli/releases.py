@@ -80,7 +80,8 @@ def plan(
     expected = None if rows is None else plan.estimate(rows)
     if as_json:
         timed = {} if expected is None else {"estimate": expected.to_dict()}
-        noted = {"note": too_much} if (too_much := beyond_limits(declared)) else {}
+        notes = [note for note in (plan.note, beyond_limits(declared)) if note]
+        noted = {"note": ". ".join(notes)} if notes else {}
         say_json({"record": one, **plan.to_dict(), **timed, **noted})
         return
     say(f"A release for record {one} would do this; no row was looked at.\n")

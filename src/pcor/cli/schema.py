@@ -13,10 +13,10 @@ from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, say, say_json, tell, waiting
 from pcor.errors import WriteError, counted
 from pcor.public.guarantee import PureDP
-from pcor.public.schema import REVIEW, Schema
+from pcor.public.schema import MOST_NUMBERED, REVIEW, Schema
+from pcor.releasing.settings import Settings
 from pcor.search.blocks import ENUMERATION_LIMIT
 from pcor.search.coe import PATIENCE
-from pcor.search.direct import COUNTABLE
 from pcor.support.files import check_target, write_text
 
 app = typer.Typer(
@@ -79,6 +79,7 @@ def check(
     Example: pcor schema check claims.csv --schema claims.toml
     """
     declared = Schema.from_file(schema, draft=True)
+    Settings().plan(declared, 1)  # refuses a [release] that nothing can be released by
     with waiting("reading the table", quiet=as_json):
         found = misfits(file, declared)
     marks = marked_lines(schema)
@@ -93,6 +94,13 @@ def check(
         say("the table does not fit the schema" if found else "the table fits the schema")
         if not declared.names_records:
             tell(f"note: {NO_ID}")
+        for attribute in declared.attributes:
+            if attribute.contexts == "range" and attribute.kind == "text":
+                order = ", ".join(map(str, attribute.values[:4]))
+                tell(
+                    f"note: contexts have ranges of {attribute.name!r}, whose values are words: "
+                    f"the order in which they are declared counts ({order}, ...)"
+                )
         _say_size(declared)
         if marks:
             tell(f"{marks} lines of the schema are still marked REVIEW")
@@ -102,17 +110,18 @@ def check(
 
 def _size(schema: Schema) -> dict[str, int | str]:
     """Return how many contexts there are, and what that rules out."""
-    size, too_much = 1 << schema.free, beyond_limits(schema)
+    size, too_much = schema.most_contexts, beyond_limits(schema)
     noted: dict[str, int | str] = {"note": too_much} if too_much else {}
     return {"possible_contexts": size if size < 1 << 53 else counted(size), **noted}
 
 
 def _say_size(schema: Schema) -> None:
     """Say how many contexts there are; after the draft or the check, what that rules out."""
+    what = "values" if schema.most_steps == schema.width - len(schema.attributes) else "steps"
     say(
         f"{schema.width} values of {len(schema.attributes)} attributes: "
-        f"{counted(1 << schema.free)} contexts can contain a record "
-        f"({schema.free} values may come or go)."
+        f"{counted(schema.most_contexts)} contexts can contain a record "
+        f"({schema.most_steps} {what} may come or go)."
     )
     if too_much := beyond_limits(schema):
         say(f"Note: {too_much}.")
@@ -120,14 +129,19 @@ def _say_size(schema: Schema) -> None:
 
 def beyond_limits(schema: Schema) -> str:
     """Say what is refused for its size, and where a limit can be raised; nothing if nothing is."""
-    size = 1 << schema.free
+    size = schema.most_numbered
     if size <= ENUMERATION_LIMIT:
         return ""
+    if schema.drawable(ENUMERATION_LIMIT):
+        return (
+            f"{counted(size)} contexts are numbered before the limits on whole contexts: pcor "
+            "audit needs a larger --limit, or fewer values"
+        )
     drawing, listing = (
         f"--guarantee {PureDP.name}, --search direct, pcor tradeoff",
         "pcor audit, pcor contexts",
     )
-    if size > COUNTABLE:
+    if size > MOST_NUMBERED:
         refused = f"{drawing}, {listing} are not to be had, whatever the limit"
     elif size > PATIENCE:
         refused = f"{drawing} need a larger --limit; {listing} are not to be had"

@@ -95,7 +95,7 @@ def _parameter(name: str, default: object, kind: Any, flag: Any) -> Parameter:
 
 
 def _type(default: object, option: Option) -> Any:
-    kind = int if option.kind == "whole" else str
+    kind = {"whole": int, "switch": bool}.get(option.kind, str)
     return kind | None if default is None else kind
 
 
@@ -105,8 +105,10 @@ def _flag(name: str, option: Option) -> Any:
         return [one for one in names if one.startswith(incomplete)]
 
     flag = f"--{name.replace('_', '-')}"
+    if option.kind == "switch":
+        return typer.Option(f"{flag}/--no-{flag[2:]}", help=option.help)
     return typer.Option(flag, help=option.help, autocompletion=begun if option.names else None)
 
 
 # For commands that need nothing else of a release.
-DetectorName = Annotated[str, next(_flags("release")).annotation.__metadata__[0]]
+DetectorName = Annotated[str | None, next(_flags("release")).annotation.__metadata__[0]]

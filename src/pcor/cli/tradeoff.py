@@ -50,7 +50,7 @@ def tradeoff(
         typer.Argument(help="The owner's table; without one, synthetic salaries.", metavar="FILE"),
     ] = None,
     schema: Annotated[Path | None, typer.Option(help="The schema file (TOML) of FILE.")] = None,
-    detector: DetectorName = "lof",
+    detector: DetectorName = None,
     outliers: Annotated[
         int | None, typer.Option(help=f"How many outliers: {RECORDS} by default.")
     ] = None,
@@ -87,7 +87,7 @@ def tradeoff(
     count = outliers if outliers is not None else QUICK_OUTLIERS if quick else RECORDS
     if count < 1:
         raise ParameterError("--outliers must be at least 1")
-    rule = get_detector(detector)
+    rule = get_detector(detector, table.schema)
     points = _points(table, rule, LINES, costs, count, seed, limit)
     counting = pcor.Tail() if rule.count_rule is None else rule.count_rule
     left_out = f"note: guarantee {PureDP.name} is left out"
@@ -121,7 +121,7 @@ def _table(file: Path | None, schema: Path | None, limit: int) -> pcor.Table:
     if (file is None) != (schema is None):
         raise ParameterError("FILE and --schema go together; give both, or none for the demo table")
     if file is None or schema is None:
-        return salary_table()
+        return salary_table(any_set=True)  # the paper's sets, for its comparison
     declared = Schema.from_file(schema, draft=True)
     check_space(declared, limit)  # before the rows are read
     return pcor.Table(file, declared)

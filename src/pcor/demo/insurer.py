@@ -8,6 +8,7 @@ one: ``CLAIM`` is nothing special in the whole table, and stands out among them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -104,31 +105,40 @@ def claims_csv() -> str:
     return "\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows), ""])
 
 
-def claims_schema() -> Schema:
-    """Return what the tutorial declares about the claims: 18 values of 4 attributes."""
+def claims_schema(*, any_set: bool = False) -> Schema:
+    """Return what the tutorial declares about the claims: 18 values of 4 attributes.
+
+    Args:
+        any_set: whether a context may have any set of values and the detector is LOF, as in the
+            paper, for comparison.
+    """
+    family = {"region": "one", "age": "range", "vehicle": "one", "year": "range"}
     listed = [name for name, (share, _) in _REGIONS.items() if share > 0.01]
     return Schema(
-        metric={"column": "amount", "missing": "drop"},
+        metric={"column": "amount", "missing": "drop", "unit": "dollars"},
         attributes={
             "region": {"values": listed, "other": "elsewhere"},
-            "age": {"edges": [*_BANDS, 120]},
+            "age": {"edges": [-math.inf, *list(_BANDS)[1:], math.inf]},
             "vehicle": list(_VEHICLES),
             "year": list(_YEARS),
         },
         id="claim",
         name="claims",
+        rows="claims",
+        contexts=None if any_set else family,
+        release=None if any_set else {"detector": "grubbs"},
     )
 
 
-def claims_table() -> Table:
-    """Return ``claims`` encoded and ready for a release."""
-    return Table(claims(), claims_schema())
+def claims_table(*, any_set: bool = False) -> Table:
+    """Return ``claims`` encoded and ready for a release; ``any_set`` as for its schema."""
+    return Table(claims(), claims_schema(any_set=any_set))
 
 
 def claims_context() -> Context:
     """Return the context of the story: urban drivers under 25 in 2019."""
     schema = claims_schema()
-    return Context.parse(schema, "region is urban; age is [17, 25); any vehicle; year is 2019")
+    return Context.parse(schema, "region is urban; age is under 25; year is 2019")
 
 
 def _pick(kinds: Kinds, uniform: NDArray[np.float64]) -> tuple[Any, NDArray[np.float64]]:

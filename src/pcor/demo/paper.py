@@ -67,22 +67,31 @@ PLANTED: tuple[Planted, ...] = (
     Planted(29_876, {"job_title": ["Manager"], "year": [2012, 2013]}, 198_120),
     Planted(4_211, {"job_title": ["Librarian"]}, 187_400),
     Planted(17_003, {"job_title": ["Lecturer"], "employer": ["Birch Lake College"]}, 166_250),
-    Planted(38_540, {"job_title": ["Librarian", "Lecturer"]}, 231_900),
+    Planted(38_540, {"job_title": ["Librarian"]}, 231_900),
     Planted(50_118, {"job_title": ["Assistant Professor"], "year": [2006, 2007]}, 214_730),
 )
 
 
-def salary_schema() -> Schema:
-    """Return the schema of ``salaries``."""
+def salary_schema(*, any_set: bool = False) -> Schema:
+    """Return the schema of ``salaries``.
+
+    Args:
+        any_set: whether a context may have any set of values and the detector is LOF, as in the
+            paper; otherwise contexts are those that people would say, and it is Grubbs' test.
+    """
+    family = {"job_title": "one", "employer": "one", "year": "range"}
     return Schema(
-        metric="salary",
+        metric={"column": "salary", "unit": "dollars"},
         attributes={
-            "job_title": list(_JOBS),
+            "job_title": {"values": list(_JOBS), "label": "job title"},
             "employer": list(_EMPLOYERS),
             "year": list(_YEARS),
         },
         id="employee",
         name="synthetic-salaries",
+        rows="employees",
+        contexts=None if any_set else family,
+        release=None if any_set else {"detector": "grubbs"},
     )
 
 
@@ -113,9 +122,9 @@ def salaries(rows: int = ROWS) -> pa.Table:
     return pa.table(columns)
 
 
-def salary_table() -> Table:
-    """Return ``salaries`` encoded and ready for a release."""
-    return Table(salaries(), salary_schema())
+def salary_table(*, any_set: bool = False) -> Table:
+    """Return ``salaries`` encoded and ready for a release; ``any_set`` as for its schema."""
+    return Table(salaries(), salary_schema(any_set=any_set))
 
 
 def ten_people() -> pa.Table:

@@ -1,6 +1,6 @@
 """All records of a context judged together, in one context after the other. For the owner only.
 
-Private: everything here. ``search.every_context`` asks for every context of a schema. A detector
+Private: everything here. ``search.every_context`` asks for the contexts of a schema. A detector
 with a kernel for that gives it in ``Detector.all_records``; any other is asked context by context
 (``by_rule``). Contexts are walked without filtering any from scratch
 (``pcor._kernels.every_context``), over rows that were sorted once.
@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pcor.errors import others_code
+from pcor.public.context_list import ListedContexts
 
 if TYPE_CHECKING:
     from pcor.detectors.base import Detector, Verdicts
@@ -59,16 +60,16 @@ class ContextOutliers(NamedTuple):
         )
 
 
-# Judges so many contexts from one on, by their numbers.
-Judge = Callable[[int, int], ContextOutliers]
+# Judges consecutive contexts.
+Judge = Callable[[ListedContexts], ContextOutliers]
 
 
 def judged_by(kernel: Callable[..., Places], *columns: object) -> Judge:
     """Return a judge that asks a kernel, which is always sure."""
 
-    def judge(first: int, count: int) -> ContextOutliers:
-        populations, ends = np.empty((2, count), dtype=np.int64)
-        places = kernel(first, *columns, populations, ends)
+    def judge(contexts: ListedContexts) -> ContextOutliers:
+        populations, ends = np.empty((2, len(contexts.bits)), dtype=np.int64)
+        places = kernel(*contexts, *columns, populations, ends)
         return ContextOutliers(populations, ends, places)
 
     return judge
@@ -79,36 +80,32 @@ class SortedRows:
     """The rows of a table by rising metric, as kernels read them. Private.
 
     Attributes:
-        codes: the values of each row as places in their domains, one line per attribute.
-        tops: for each attribute, the set of all of its values, as bits.
+        codes: the values of each row as positions among a context's bits, one line per attribute.
         values: the metrics.
         centre: what sums are measured from.
     """
 
-    codes: NDArray[np.uint8]
-    tops: NDArray[np.int64]
+    codes: NDArray[np.unsignedinteger[Any]]
     values: NDArray[np.float64]
     centre: float
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def walk(self, first: int, count: int) -> Iterator[Places]:
+    def walk(self, contexts: ListedContexts) -> Iterator[Places]:
         """Yield the places that each of some contexts covers."""
         from pcor._kernels.every_context import begin, step
 
-        digits, kept, sizes = begin(first, self.codes, self.tops)
-        for number in range(count):
-            if number:
-                step(self.codes, self.tops, digits, kept, sizes)
-            yield kept[0, : sizes[0]]
+        kept, sizes = begin(self.codes)
+        for bits, changed in zip(*contexts, strict=True):
+            yield step(bits, changed, self.codes, kept, sizes)
 
 
-def by_rule(detector: Detector, rows: SortedRows, first: int, count: int) -> ContextOutliers:
+def by_rule(detector: Detector, rows: SortedRows, contexts: ListedContexts) -> ContextOutliers:
     """Ask the detector itself, once for each context."""
-    covered = [0] * count
-    outliers = [np.zeros(0, dtype=np.int32)] * count
-    for number, own in enumerate(rows.walk(first, count)):
+    covered = [0] * len(contexts.bits)
+    outliers = [np.zeros(0, dtype=np.int32)] * len(covered)
+    for number, own in enumerate(rows.walk(contexts)):
         covered[number] = len(own)
         if len(own) >= max(1, detector.min_population):
             outliers[number] = own[_verdicts(detector, rows.values[own])]

@@ -76,6 +76,20 @@ class Detector:
         return None
 
     @property
+    def side(self) -> str | None:
+        """On which side its outliers lie: "high" or "low"; ``None`` where both are possible.
+
+        A release may say it, so it must follow from the settings alone: on which side of the others
+        a record lies depends on their rows.
+        """
+        return None
+
+    @property
+    def caution(self) -> str:
+        """What whoever plans a release should hear of this rule; public, and "" where nothing."""
+        return ""
+
+    @property
     def factor_rule(self) -> FactorRule | None:
         """The rule as a local outlier factor; ``None`` for any other."""
         return None

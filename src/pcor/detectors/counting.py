@@ -140,6 +140,11 @@ class Tail(CountDetector):
         if self.tail not in TAILS:
             raise UnknownName("tail", self.tail, TAILS)
 
+    @property
+    def side(self) -> str | None:
+        """That of the one tail."""
+        return {"upper": "high", "lower": "low"}.get(self.tail)
+
     def in_region(self, values: Values, value: float) -> Verdicts:
         """Tell which values are as far out."""
         return values >= value if self.tail == "upper" else values <= value

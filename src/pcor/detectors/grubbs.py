@@ -19,6 +19,7 @@ from pcor.detectors.all_records import ContextOutliers, Judge, SortedRows, by_ru
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
 from pcor.errors import ParameterError, UnknownName
 from pcor.public.context import Words
+from pcor.public.context_list import ListedContexts
 from pcor.public.window import Window
 from pcor.support.threads import in_slices
 
@@ -58,6 +59,11 @@ class Grubbs(Detector):
             raise ParameterError("alpha must be a number between 0 and 1, not included")
         if self.tail not in TAILS:
             raise UnknownName("tail", self.tail, TAILS)
+
+    @property
+    def side(self) -> str | None:
+        """That of the one tail, where one is chosen."""
+        return {"upper": "high", "lower": "low"}.get(self.tail)
 
     def verdicts(self, values: Values, counts: Counts) -> Verdicts:
         """Remove extremes while the test finds one; return which values were removed."""
@@ -128,17 +134,17 @@ class Grubbs(Detector):
 
         rule = (TAILS.index(self.tail), rows.centre, self.min_population)
         critical = critical_values(len(rows), self.alpha, self.tail)
-        columns = (rows.codes, rows.tops, rows.values, critical)
+        columns = (rows.codes, rows.values, critical)
 
-        def judge(first: int, count: int) -> ContextOutliers:
-            populations, ends = np.empty((2, count), dtype=np.int64)
-            places, unsure = grubbs_in_contexts(first, *columns, rule, populations, ends)
+        def judge(contexts: ListedContexts) -> ContextOutliers:
+            populations, ends = np.empty((2, len(contexts.bits)), dtype=np.int64)
+            places, unsure = grubbs_in_contexts(*contexts, *columns, rule, populations, ends)
             judged, parts, done = ContextOutliers(populations, ends, places), [], 0
             for number in np.flatnonzero(unsure).tolist():
                 parts.append(judged.part(done, number))
-                parts.append(by_rule(self, rows, first + number, 1))
+                parts.append(by_rule(self, rows, contexts.only(number)))
                 done = number + 1
-            return ContextOutliers.joined([*parts, judged.part(done, count)])
+            return ContextOutliers.joined([*parts, judged.part(done, len(populations))])
 
         return judge
 

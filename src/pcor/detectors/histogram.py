@@ -112,7 +112,7 @@ class Histogram(Detector):
 
         rule = (self.include_maximum, self.min_population)
         most = self._most(np.arange(len(rows) + 1))
-        return judged_by(histogram_in_contexts, rows.codes, rows.tops, rows.values, most, rule)
+        return judged_by(histogram_in_contexts, rows.codes, rows.values, most, rule)
 
 
 def bin_numbers(values: Values, bins: int) -> NDArray[np.int64]:

@@ -14,6 +14,10 @@ from typing import Any
 
 from pcor.detectors.base import Detector
 from pcor.errors import ParameterError, UnknownName
+from pcor.public.schema import Schema
+
+# What the paper judges by first; for a dataset whose schema says nothing else.
+USUAL = "lof"
 
 GROUP = "pcor.detectors"
 
@@ -44,8 +48,11 @@ def detector_names() -> list[str]:
     return sorted({*_registered, *(point.name for point in _announced())})
 
 
-def get_detector(detector: str | Detector) -> Detector:
+def get_detector(detector: str | Detector | None, schema: Schema | None = None) -> Detector:
     """Return a detector from its name, or from a name with settings.
+
+    ``None`` stands for the detector of the dataset: the one that its schema declares under
+    [release], or else the paper's, LOF.
 
     >>> get_detector("lof:k=10,threshold=2.0")
     LOF(min_population=21, k=10, threshold=2.0, ties='lower')
@@ -54,6 +61,8 @@ def get_detector(detector: str | Detector) -> Detector:
         UnknownName: no detector has this name.
         ParameterError: a setting is missing, unknown or out of range.
     """
+    if detector is None:
+        detector = USUAL if schema is None else schema.release.get("detector", USUAL)
     if isinstance(detector, Detector):
         return detector
     if not isinstance(detector, str):

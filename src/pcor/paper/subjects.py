@@ -23,7 +23,7 @@ from pcor.mechanism.randomness import RandomSource
 from pcor.paper.tables import REDUCED, load, many
 from pcor.paper.ways import authors_detector
 from pcor.public.context import Context
-from pcor.search.blocks import BLOCK_BITS, block, blocks
+from pcor.search.blocks import block, block_size, blocks
 from pcor.search.validity import Validity
 from pcor.testing import seeded
 
@@ -108,7 +108,7 @@ def has_more_than(validity: Validity, enough: int) -> bool:
     Blocks are judged in a scattered order: valid contexts lie close together.
     """
     space = validity.record.space
-    firsts = np.arange(0, space.size, 1 << BLOCK_BITS)
+    firsts = np.arange(0, space.size, block_size(space))
     count = 0
     for first in np.random.default_rng(0).permutation(firsts):
         count += int(block(validity, space, int(first)).valid.sum())
@@ -136,5 +136,5 @@ def _start(validity: Validity, seed: int) -> Context:
         return start
     # So few that random tries miss them: list them.
     space, parts = validity.record.space, blocks(validity)
-    valid = np.concatenate([part.first + np.flatnonzero(part.valid) for part in parts])
+    valid = np.concatenate([part.indices[part.valid] for part in parts])
     return Context.from_mask(space.schema, space.mask(int(valid[chooser.uniform(len(valid))])))

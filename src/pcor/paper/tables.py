@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pcor.demo import salaries, salary_schema
+from pcor.demo import salaries, salary_schema, salary_table
 from pcor.errors import ParameterError, UnknownName
 from pcor.public.schema import Schema
 from pcor.rows.table import Table
@@ -77,7 +77,7 @@ def many(table: str, detector: str) -> int:
 def load(name: str) -> Table:
     """Read a table; each process does so once."""
     if name == "synthetic":
-        return Table(salaries(), salary_schema())
+        return salary_table(any_set=True)
     if name == "synthetic_reduced":
         return Table(*_reduced())
     path = _path(name)

@@ -2,23 +2,21 @@
 
 Public: everything here; nothing reads a table. A context is a bit vector of length t (paper,
 Section 3): bit j stands for the j-th value in schema order. It is kept as one Python integer, so
-t may be any number. The ``Space`` of a record is the part of all contexts that can be valid for
-it: those that contain the record's own values (the record is public).
+t may be any number.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pcor.errors import ContextError
-from pcor.public import wording
+from pcor.public import sql, wording
+from pcor.public.phrase import phrases
 from pcor.public.schema import Schema, Value
 from pcor.support import markup
 
@@ -40,7 +38,7 @@ class Context:
     >>> schema = Schema(metric="salary", attributes={"job": ["CEO", "Lawyer"], "city": ["Ottawa"]})
     >>> context = Context(schema, {"job": ["CEO"], "city": ["Ottawa"]})
     >>> str(context), context.bits, context.mask
-    ('job is CEO; any city', '101', 5)
+    ('job is CEO', '101', 5)
     """
 
     __slots__ = ("mask", "schema")
@@ -117,8 +115,8 @@ class Context:
         >>> schema = Schema(metric="pay", attributes={"job": ["CEO", "Lawyer"], "city": ["Rome"]})
         >>> Context.parse(schema, "job is CEO or Lawyer; any city").bits
         '111'
-        >>> str(Context.parse(schema, "job is CEO"))
-        'job is CEO; any city'
+        >>> Context.parse(schema, "any job except CEO").bits
+        '011'
 
         Raises:
             ContextError: the text cannot be read, or says what the schema does not have.
@@ -128,14 +126,7 @@ class Context:
             return cls.from_bits(schema, text)
         if text.startswith("{"):
             return cls(schema, wording.read_json(text))
-        sentence = text.removeprefix("among rows where ")
-        try:
-            return cls(schema, wording.read_sentence(schema, sentence))
-        except ContextError:
-            if not sentence.endswith("."):
-                raise
-        # A value may end in a full stop, a sentence does.
-        return cls(schema, wording.read_sentence(schema, sentence.removesuffix(".")))
+        return cls(schema, wording.read_sentence(schema, text))
 
     @classmethod
     def read(
@@ -172,11 +163,29 @@ class Context:
     def where(self) -> str:
         """Return the context as the condition of an SQL WHERE clause.
 
-        Names and texts are quoted and escaped, a bin becomes a range, and an attribute with all
-        its values says so. The condition selects exactly the population, given that the rows fit
-        the schema.
+        Names and texts are quoted and escaped, and bins that touch become one range. The condition
+        is as short as it can be and selects exactly the population, given that the rows fit the
+        schema: an attribute with all its values is left out, unless rows outside its domain are to
+        be dropped.
         """
-        return wording.where(self.schema.attributes, self.values)
+        return sql.where(self.schema, self.mask)
+
+    @property
+    def in_full(self) -> str:
+        """The context as a text that stays the same in every version; requests are known by it.
+
+        Every attribute is spoken of, and each of its values is listed.
+
+        >>> schema = Schema(metric="pay", attributes={"job": ["CEO", "Lawyer"], "city": ["Rome"]})
+        >>> Context(schema, {"job": ["CEO"]}).in_full
+        'job is CEO; any city'
+        """
+        return wording.in_full(self.schema, self.mask)
+
+    @property
+    def named(self) -> int:
+        """How many values, ranges and exceptions the sentence names."""
+        return sum(len(phrase.items) for phrase in phrases(self.schema, self.mask))
 
     def flip(self, position: int) -> Context:
         """Return the context that differs in one bit; refuse if an attribute would be empty.
@@ -227,98 +236,13 @@ class Context:
         return hash((self.schema.sha256, self.mask))
 
     def __str__(self) -> str:
-        return wording.sentence(self.schema.attributes, self.values)
+        return wording.sentence(self.schema, self.mask)
 
     def __repr__(self) -> str:
         return f"<Context {self}>"
 
     def _repr_html_(self) -> str:
-        return markup.fragment(markup.chips(self.schema.domains, self.values))
-
-
-@dataclass(frozen=True)
-class Space:
-    """The contexts that can be valid for a record: the supersets of its own values.
-
-    Only ``free`` bits vary, so there are 2^(t-m) of them and not 2^t. Restricting any of the
-    paper's searches to this space leaves its distribution over valid contexts unchanged.
-    """
-
-    schema: Schema
-    fixed: int
-    order: tuple[int, ...] | None = None  # of the free positions, where it is not the schema's
-
-    @cached_property
-    def free(self) -> tuple[int, ...]:
-        """The positions that may be set or not; their order is that of an index's bits."""
-        if self.order is not None:
-            return self.order
-        return tuple(p for p in range(self.schema.width) if not self.fixed >> p & 1)
-
-    @property
-    def size(self) -> int:
-        """How many contexts there are; a public number."""
-        return 1 << len(self.free)
-
-    def __contains__(self, mask: int) -> bool:
-        return self.fixed & mask == self.fixed
-
-    def mask(self, index: int) -> int:
-        """Return the ``index``-th context, counting in binary over the free positions."""
-        mask = self.fixed
-        for place, position, length in self._runs:
-            mask |= (index >> place & (1 << length) - 1) << position
-        return mask
-
-    @cached_property
-    def _runs(self) -> tuple[tuple[int, int, int], ...]:
-        """The free positions as runs: the place of the first in an index, its position, how many.
-
-        Between two values of the record all positions are free, so there are few.
-        """
-        runs: list[tuple[int, int, int]] = []
-        for place, position in enumerate(self.free):
-            if runs and position == runs[-1][1] + runs[-1][2]:
-                runs[-1] = (*runs[-1][:2], runs[-1][2] + 1)
-            else:
-                runs.append((place, position, 1))
-        return tuple(runs)
-
-    def masks(self) -> Iterator[int]:
-        """Yield all contexts in the order of their index."""
-        return (self.mask(index) for index in range(self.size))
-
-    def words(self, first: int, last: int) -> Words:
-        """Return the contexts of index ``first`` to ``last - 1`` as 64-bit words."""
-        return self.words_of(np.arange(first, last, dtype=np.uint64))
-
-    def words_of(self, indices: NDArray[np.uint64]) -> Words:
-        """Return the contexts of these indices as 64-bit words."""
-        words = np.repeat(pack([self.fixed], self.schema.width), len(indices), axis=0)
-        for place, position in enumerate(self.free):
-            word, bit = divmod(position, 64)
-            words[:, word] |= (indices >> np.uint64(place) & np.uint64(1)) << np.uint64(bit)
-        return words
-
-    def words_of_rows(self, rows: NDArray[np.bool_]) -> Words:
-        """Return contexts given by their free values, one row each, as 64-bit words."""
-        fixed = pack([self.fixed], self.schema.width)
-        bits = np.zeros((len(rows), fixed.shape[1] * 64), dtype=bool)
-        bits[:, list(self.free)] = rows
-        packed = np.packbits(bits, axis=1, bitorder="little").view("<u8")
-        return packed.astype(np.uint64) | fixed
-
-    def indices_of(self, words: Words) -> NDArray[np.uint64]:
-        """Return which free values each row of words has, as bits of one number."""
-        indices = np.zeros(len(words), dtype=np.uint64)
-        for place, position in enumerate(self.free):
-            word, bit = divmod(position, 64)
-            indices |= (words[:, word] >> np.uint64(bit) & np.uint64(1)) << np.uint64(place)
-        return indices
-
-    def neighbours(self, mask: int) -> list[int]:
-        """Return the contexts of the space that differ from ``mask`` in one bit."""
-        return [mask ^ (1 << position) for position in self.free]
+        return markup.fragment(markup.chips(wording.marked(self.schema, self.mask)))
 
 
 def mask_of(schema: Schema, codes: Iterable[int]) -> int:

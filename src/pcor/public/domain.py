@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date as Day  # noqa: N812 (an attribute has a field of that name)
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -18,11 +19,17 @@ from typing import Any
 import numpy as np
 
 from pcor.errors import UNPRINTABLE, ContextError, SchemaError, did_you_mean, is_printable
+from pcor.public.dates import ONE_DAY, Span, read_days, read_span
+from pcor.public.family import Groups, check_kind, read_groups
 
 Value = str | int | float | bool
+Edge = float | Day
 
 OUTSIDE = ("error", "drop", "other")
 MISSING = ("error", "drop")
+
+# Kinds of values that are not numbers.
+_WITHOUT_UNIT = ("text", "boolean", "mixed")
 
 
 @dataclass(frozen=True)
@@ -33,18 +40,29 @@ class Metric:
         column: its name.
         missing: what a missing metric does: ``"error"`` refuses the table, ``"drop"`` leaves the
             row out.
+        label: what people call it; by default its column.
+        unit: what a number of it is followed by: "hours a week".
     """
 
     column: str
     missing: str = "error"
+    label: str | None = None
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         check_name("the metric column", self.column)
+        check_word(f"metric {self.column!r}: its label", self.label)
+        check_word(f"metric {self.column!r}: its unit", self.unit)
         if self.missing not in MISSING:
             raise SchemaError(
                 f"metric {self.column!r}: missing must be one of {', '.join(MISSING)}, "
                 f"not {self.missing!r}"
             )
+
+    @property
+    def spoken(self) -> str:
+        """What a sentence calls it."""
+        return self.column if self.label is None else self.label
 
 
 @dataclass(frozen=True)
@@ -54,31 +72,57 @@ class Attribute:
     Attributes:
         name: the column.
         values: the domain. For a binned attribute these are the labels of its bins.
-        edges: the bin edges of a numeric attribute: bins are half-open, the last one closed.
+        edges: the bin edges of an attribute of numbers, or of dates (as ``datetime.date``, or as
+            text: "2019-03-14"). Bins are half-open, the last one closed.
         outside: what a row outside the domain (or without a value) does: ``"error"``, ``"drop"``,
             or ``"other"``, which counts it as ``other``.
         other: the declared value that stands for everything else.
         shares: how the rows are spread over the values, in their order and in any unit. Public
             like the rest: shares that were counted in these rows do not belong here, unless
             anybody may know them. They steer ``WidestFirst`` and change no promise.
+        label: what people call the attribute; by default its column.
+        unit: what its numbers are followed by: "years".
+        labels: a name for each bin, in their order; without them a bin is written by its edges.
+        contexts: which sets of values a context may have: ``"any"``, a ``"range"``, or ``"one"``.
+        groups: named sets of values, which may nest, in the place of ``contexts``: a context has
+            the record's own value, a group with it, or all.
+        date: a declared span of days, divided by ``"year"``, ``"quarter"`` or ``"month"``, in the
+            place of edges: ``{ by = "quarter", from = "2018-01-01", to = "2020-12-31" }``.
     """
 
     name: str
     values: tuple[Value, ...] = ()
-    edges: tuple[float, ...] | None = None
+    edges: tuple[Edge, ...] | None = None
     outside: str = "error"
     other: Value | None = None
     shares: tuple[float, ...] | None = None
+    label: str | None = None
+    unit: str | None = None
+    labels: tuple[str, ...] | None = None
+    contexts: str = "any"
+    groups: Groups = ()
+    date: Span | None = None
 
     def __post_init__(self) -> None:
         check_name("an attribute", self.name)
-        for given in (self.values, self.edges, self.shares):
+        for given in (self.values, self.edges, self.shares, self.labels):
             check_order(self.name, given)
-        if self.edges is not None:
-            if self.values:
-                raise SchemaError(f"attribute {self.name!r}: give values or edges, not both")
+        if sum((bool(self.values), self.edges is not None, self.date is not None)) > 1:
+            raise SchemaError(
+                f"attribute {self.name!r}: give its values, its edges or its date, only one of them"
+            )
+        if self.date is not None:
+            span = read_span(f"attribute {self.name!r}", self.date)
+            object.__setattr__(self, "date", span)
+            object.__setattr__(self, "edges", span.edges)
+            object.__setattr__(self, "labels", span.labels if self.labels is None else self.labels)
+        elif self.edges is not None:
             object.__setattr__(self, "edges", _checked_edges(self.name, self.edges))
+        if self.edges is not None:
             object.__setattr__(self, "values", tuple(_bin_labels(self.edges)))
+        self._check_words()
+        if self.labels is not None:
+            object.__setattr__(self, "values", self.labels)
         object.__setattr__(self, "values", _checked_values(self.name, self.values))
         if self.other is not None and self.outside == "error":
             object.__setattr__(self, "outside", "other")
@@ -86,6 +130,60 @@ class Attribute:
         if self.shares is not None:
             shares = _checked_shares(self.name, self.shares, len(self.values))
             object.__setattr__(self, "shares", shares)
+        check_kind(self.name, self.contexts)
+        if self.contexts == "range" and self.other is not None:
+            raise SchemaError(
+                f"attribute {self.name!r}: a range needs an order, and other = {self.other!r}, for "
+                'everything else, has no place in one; take contexts = "one", or groups'
+            )
+
+    def in_family(self, contexts: object = None, groups: object = None) -> Attribute:
+        """Return the attribute with the sets that contexts may have of it.
+
+        Raises:
+            SchemaError: there is no such family, the groups cannot be, or both are given.
+        """
+        if groups is None:
+            kind = "any" if contexts is None else check_kind(self.name, contexts)
+            return replace(self, contexts=kind, **self._own_values)
+        if contexts is not None:
+            raise SchemaError(
+                f"attribute {self.name!r}: groups say which sets of values there are; give groups "
+                "or contexts, not both"
+            )
+        return replace(self, groups=read_groups(self, groups), **self._own_values)
+
+    @property
+    def _own_values(self) -> dict[str, Any]:
+        """What to give a copy for values: bins have theirs from the edges, edges from a span."""
+        if self.edges is None:
+            return {}
+        return {"values": (), "edges": self.edges if self.date is None else None}
+
+    def _check_words(self) -> None:
+        check_word(f"attribute {self.name!r}: its label", self.label)
+        check_word(f"attribute {self.name!r}: its unit", self.unit)
+        numbers = self.edges is not None or _kind(self.values) not in _WITHOUT_UNIT
+        if self.unit is not None and (self.days or not numbers):
+            raise SchemaError(
+                f"attribute {self.name!r}: a unit follows numbers, and its values are none; leave "
+                "the unit out"
+            )
+        if self.labels is None:
+            return
+        if self.edges is None:
+            raise SchemaError(
+                f"attribute {self.name!r}: labels name bins, and it has none; declare edges, or "
+                "write the names as its values"
+            )
+        for label in self.labels:
+            check_word(f"attribute {self.name!r}: each of its labels", label, wanted=True)
+        bins = len(self.values)
+        if len(self.labels) != bins or len(set(self.labels)) != bins:
+            raise SchemaError(
+                f"attribute {self.name!r}: labels must be {bins} different names, one for each "
+                f"bin in their order; {len(set(self.labels))} are given"
+            )
 
     def _check_outside(self) -> None:
         if self.outside not in OUTSIDE:
@@ -102,7 +200,7 @@ class Attribute:
         elif self.edges is not None:
             raise SchemaError(
                 f"attribute {self.name!r}: a binned attribute has no 'other' value; widen the "
-                'outer edges (inf is allowed) or use outside = "drop"'
+                f'outer edges{"" if self.days else " (inf is allowed)"} or use outside = "drop"'
             )
         elif not any(_same(self.other, value) for value in self.values):
             raise SchemaError(
@@ -111,13 +209,59 @@ class Attribute:
 
     @cached_property
     def kind(self) -> str:
-        """How values are compared: ``text``, ``boolean``, ``integer``, ``number`` or ``bins``."""
-        return "bins" if self.edges is not None else _kind(self.values)
+        """What values are: ``text``, ``boolean``, ``integer``, ``number``, ``bins``, ``dates``."""
+        if self.edges is None:
+            return _kind(self.values)
+        return "dates" if self.days else "bins"
+
+    @property
+    def spoken(self) -> str:
+        """What a sentence calls it."""
+        return self.name if self.label is None else self.label
+
+    @property
+    def said(self) -> tuple[Value, ...]:
+        """What a sentence calls its values: months have names."""
+        if self.date is None or self.labels != self.date.labels:
+            return self.values
+        return self.date.said
+
+    @cached_property
+    def days(self) -> tuple[tuple[Day, Day], ...]:
+        """The first and the last day of each bin of dates; nothing of another attribute."""
+        edges = [edge for edge in self.edges or () if isinstance(edge, Day)]
+        return tuple(
+            (low, high if place == len(edges) - 2 else high - ONE_DAY)
+            for place, (low, high) in enumerate(pairwise(edges))
+        )
+
+    @cached_property
+    def thresholds(self) -> tuple[float, ...]:
+        """The edges as rows are compared with them: numbers, or days since the year 1970."""
+        return tuple(
+            float((edge - Day(1970, 1, 1)).days if isinstance(edge, Day) else edge)
+            for edge in self.edges or ()
+        )
+
+    @cached_property
+    def ordered(self) -> bool:
+        """Whether the declared order means something, so that a run of values is a range.
+
+        Bins, numbers that rise or fall strictly, and whatever is declared as ranges. A value that
+        stands for everything else has no place in an order of numbers.
+        """
+        if self.edges is not None or self.contexts == "range":
+            return True
+        if self.other is not None or self.kind not in ("integer", "number"):
+            return False
+        rises = {low < high for low, high in pairwise(self.values)}  # type: ignore[operator]
+        return len(rises) == 1
 
     @cached_property
     def codes(self) -> dict[Value, int]:
-        """The position of each value in the domain."""
-        return {value: code for code, value in enumerate(self.values)}
+        """The position of each value in the domain, by what a sentence calls it too."""
+        every = (*enumerate(self.said), *enumerate(self.values))
+        return {value: code for code, value in every}
 
     def code(self, value: object) -> int:
         """Return the position of ``value`` in the domain, or refuse with the nearest value."""
@@ -133,15 +277,29 @@ class Attribute:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as the schema file has it."""
-        declared: dict[str, Any] = (
-            {"values": list(self.values)} if self.edges is None else {"edges": list(self.edges)}
-        )
+        declared: dict[str, Any] = {}
+        if self.date is not None:
+            declared["date"] = self.date.to_dict()
+        elif self.edges is not None:
+            declared["edges"] = [str(e) if isinstance(e, Day) else e for e in self.edges]
+        else:
+            declared["values"] = list(self.values)
         if self.outside == "drop":
             declared["outside"] = "drop"
         if self.other is not None:
             declared["other"] = self.other
         if self.shares is not None:
             declared["shares"] = list(self.shares)
+        words = {"label": self.label, "unit": self.unit}
+        declared |= {key: word for key, word in words.items() if word is not None}
+        if self.labels is not None and (self.date is None or self.labels != self.date.labels):
+            declared["labels"] = list(self.labels)
+        if self.contexts != "any":
+            declared["contexts"] = self.contexts
+        if self.groups:
+            declared["groups"] = {
+                name: [self.values[place] for place in sorted(group)] for name, group in self.groups
+            }
         return declared
 
 
@@ -163,7 +321,7 @@ def find_code(attribute: Attribute, value: object) -> int:
 def _canonical(kind: str, value: object) -> Value | None:
     if value is None:
         return None
-    if kind in ("text", "bins"):
+    if kind in ("text", "bins", "dates"):
         return str(value)
     if kind == "boolean":
         # "1.0": a column of 0 and 1 is one of floats where some are missing.
@@ -189,6 +347,16 @@ def check_name(what: str, name: object) -> None:
         raise SchemaError(f"{what} must be named by a text that is not empty")
     if not is_printable(name):
         raise SchemaError(f"{what}: the name {name!r} {UNPRINTABLE}")
+
+
+def check_word(what: str, word: object, *, wanted: bool = False) -> None:
+    """Refuse a word of a sentence that is not a text, is empty, or cannot be printed."""
+    if word is None and not wanted:
+        return
+    if not isinstance(word, str) or not word or word != word.strip():
+        raise SchemaError(f"{what} must be a text that is not empty, without spaces at its ends")
+    if not is_printable(word):
+        raise SchemaError(f"{what} {word!r} {UNPRINTABLE}")
 
 
 def check_order(name: str, given: object) -> None:
@@ -238,10 +406,12 @@ def _python(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _checked_edges(name: str, edges: Sequence[float]) -> tuple[float, ...]:
+def _checked_edges(name: str, edges: Sequence[Any]) -> tuple[Edge, ...]:
     edges = [_python(edge) for edge in edges]
+    if any(isinstance(edge, str | Day) for edge in edges):
+        return read_days(f"attribute {name!r}", edges)
     if any(isinstance(e, bool) or not isinstance(e, int | float) or e != e for e in edges):
-        raise SchemaError(f"attribute {name!r}: edges must be numbers")
+        raise SchemaError(f"attribute {name!r}: edges must be numbers, or dates as 2019-03-14")
     if len(edges) < 2:
         raise SchemaError(f"attribute {name!r}: edges must be at least two numbers")
     try:
@@ -272,11 +442,18 @@ def _checked_shares(name: str, shares: Sequence[float], count: int) -> tuple[flo
         raise SchemaError(f"attribute {name!r}: a share is too large") from None
 
 
-def _bin_labels(edges: Sequence[float]) -> list[str]:
+def _bin_labels(edges: Sequence[Edge]) -> list[str]:
     last = len(edges) - 2
     return [
-        f"[{low:g}, {high:g}{']' if place == last else ')'}"
-        if low == float(f"{low:g}") and high == float(f"{high:g}")
-        else f"[{low!r}, {high!r}{']' if place == last else ')'}"
+        f"[{', '.join(_written(low, high))}{']' if place == last else ')'}"
         for place, (low, high) in enumerate(pairwise(edges))
     ]
+
+
+def _written(*edges: Edge) -> list[str]:
+    """Write the edges of a bin: numbers with six digits, if that is what both of them are."""
+    numbers = [edge for edge in edges if not isinstance(edge, Day)]
+    if len(numbers) < len(edges):
+        return [str(edge) for edge in edges]
+    short = all(number == float(f"{number:g}") for number in numbers)
+    return [f"{number:g}" if short else repr(number) for number in numbers]

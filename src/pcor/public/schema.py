@@ -2,7 +2,8 @@
 
 Public: everything here. A schema declares the metric, the context attributes with their whole
 domains in order, and what to do with rows that do not fit. Domains are never read off the data
-(paper, Section 4): otherwise a released context would tell which values occur.
+(paper, Section 4): otherwise a released context would tell which values occur. Words are public
+like the rest, and part of the schema's fingerprint.
 
 A schema file is TOML::
 
@@ -11,10 +12,13 @@ A schema file is TOML::
     id = "claim"                      # optional: the column that names a record
     id_pattern = "C-[0-9]{6}"         # optional: what ids look like, so that misprints are refused
     # positions = "public"            # instead of an id: anybody may know who stands where
+    rows = "claims"                   # optional: what a sentence calls the rows
 
     [metric]
     column = "amount"
     missing = "error"                 # or "drop"
+    label = "amount paid"             # optional: what a sentence calls it
+    unit = "dollars"                  # optional: what its numbers are followed by
 
     [attributes.region]
     values = ["north", "south", "elsewhere"]
@@ -24,6 +28,26 @@ A schema file is TOML::
     [attributes.age]
     edges = [18, 25, 65, 120]         # bins [18, 25), [25, 65), [65, 120]
     outside = "drop"                  # rows outside every bin are left out; default "error"
+    label = "age of the driver"       # optional: what a sentence calls it
+    unit = "years"                    # optional, for bins and numbers
+    # labels = ["young", "grown", "old"]    # instead of the edges: a name for each bin
+    contexts = "range"                # a context has an unbroken run of ages; "one", or "any" set
+
+    [attributes.paid]
+    date = { by = "quarter", from = "2018-01-01", to = "2020-12-31" }   # or "year", or "month"
+    # edges = ["2018-01-01", "2018-09-01", "2019-12-31"]    # or bins of dates, the last one closed
+
+    [attributes.city]
+    values = ["Ottawa", "Toronto", "Montreal"]
+    groups = { Ontario = ["Ottawa", "Toronto"] }    # one city, a group with it, or all
+
+    [contexts]
+    max_clauses = 3                   # optional: at most so many attributes are restricted,
+    max_named = 6                     # and the sentence names at most so many things
+
+    [release]
+    detector = "grubbs"               # optional: what calls a claim an outlier, unless one is given
+    brevity = 100                     # optional: rows that each thing named is worth
 """
 
 from __future__ import annotations
@@ -35,7 +59,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from math import prod
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pcor.errors import ContextError, RecordError, SchemaError, did_you_mean
@@ -47,8 +73,10 @@ from pcor.public.domain import (
     Value,
     check_name,
     check_order,
+    check_word,
     find_code,
 )
+from pcor.public.family import MOST_SETS, combined, most_sets, most_sizes, most_steps
 from pcor.public.record_ids import TYPES, check_declared, matches
 
 # A schema is declared with these, so they are found here too.
@@ -71,8 +99,26 @@ REVIEW = "# REVIEW: read off the data"
 # What a schema without an id may say of the places of its rows.
 POSITIONS = ("public",)
 
-_DATASET = ("name", "id", "id_type", "id_pattern", "positions")
-_KEYS = ("values", "edges", "outside", "other", "shares")
+# Contexts are bits of one number while they are visited one by one: so many steps at most.
+MOST_STEPS = 62
+
+# A space of up to this many contexts can be listed whole, whatever its steps.
+LARGEST_LIST = 1 << 24
+
+# Where limits leave so few contexts, they are listed instead of all that are numbered.
+MOST_MEMBERS = 1 << 22
+
+# Contexts are numbered by whole numbers of 64 bits.
+MOST_NUMBERED = 1 << 60
+
+_TABLES = ("dataset", "metric", "attributes", "contexts", "release")
+_DATASET = ("name", "id", "id_type", "id_pattern", "positions", "rows")
+_METRIC = ("column", "missing", "label", "unit")
+_DOMAIN = ("values", "edges", "date", "outside", "other", "shares")
+_WORDS = ("label", "unit", "labels")
+_KEYS = (*_DOMAIN, *_WORDS, "contexts", "groups")
+_LIMITS = ("max_clauses", "max_named")
+_RELEASE = {"detector": str, "brevity": int}
 
 # What a schema is called that has no name of its own.
 UNNAMED = "dataset"
@@ -85,8 +131,9 @@ class Schema:
     Args:
         metric: the metric column, or a mapping or ``Metric`` that also says what missing does.
         attributes: name -> the domain as a sequence (a set has no order to keep, and is refused),
-            or a mapping with the keys of a schema file (``values`` or ``edges``, ``outside``,
-            ``other``, ``shares``).
+            or a mapping with the keys of a schema file (``values``, ``edges`` or ``date``,
+            ``outside``, ``other``, ``shares``, ``label``, ``unit``, ``labels``, ``contexts``,
+            ``groups``).
         id: the column that names a record; without it a record is its 0-based row number.
         name: the name of the dataset, printed on certificates.
         positions: ``"public"`` in a schema without an id: anybody may know how many rows stand
@@ -94,6 +141,15 @@ class Schema:
         id_type: "integer" where every id is a whole number.
         id_pattern: a regular expression (of RE2) that every id matches as a whole. Whatever does
             not is refused before anything is looked up or charged.
+        rows: what a sentence calls the rows, in the plural: "claims".
+        release: how records of this dataset are released where nobody says otherwise:
+            ``{"detector": "grubbs", "brevity": 100}``.
+        contexts: attribute -> which sets of its values a context may have: "any" (the paper's), a
+            "range" (an unbroken run in the declared order), "one" (the record's own, or all).
+        groups: attribute -> name -> values: a context has the record's own value of it, a group
+            with that value, or all. A group may have other groups in it, by their names.
+        max_clauses: how many attributes a context may restrict.
+        max_named: how many values, ranges, groups and exceptions its sentence may name.
 
     Raises:
         SchemaError: the declarations are incomplete or contradict one another.
@@ -110,6 +166,10 @@ class Schema:
     positions: str | None
     id_type: str | None
     id_pattern: str | None
+    rows: str | None
+    max_clauses: int | None
+    max_named: int | None
+    release: Mapping[str, Any]
 
     def __init__(
         self,
@@ -121,10 +181,24 @@ class Schema:
         positions: str | None = None,
         id_type: str | None = None,
         id_pattern: str | None = None,
+        rows: str | None = None,
+        contexts: Mapping[str, str] | None = None,
+        groups: Mapping[str, Mapping[str, Sequence[Value]]] | None = None,
+        max_clauses: int | None = None,
+        max_named: int | None = None,
+        release: Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(attributes, Mapping):
             raise SchemaError("attributes must map each column's name to its domain")
-        columns = tuple(_attribute(key, declared) for key, declared in attributes.items())
+        for given, what in ((contexts, "contexts"), (groups, "groups")):
+            if not isinstance(given, Mapping | None):
+                raise SchemaError(f"{what} must map the names of attributes to what is declared")
+        columns = tuple(
+            _with_family(_attribute(key, declared), contexts, groups)
+            for key, declared in attributes.items()
+        )
+        for given, what in ((contexts, "contexts"), (groups, "groups")):
+            _check_keys(what, {} if given is None else given, [a.name for a in columns])
         if not columns:
             raise SchemaError("a schema needs at least one attribute; none is declared")
         values: dict[str, Any] = {
@@ -135,6 +209,10 @@ class Schema:
             "positions": positions,
             "id_type": id_type,
             "id_pattern": id_pattern,
+            "rows": rows,
+            "max_clauses": _limit("max_clauses", max_clauses, len(columns)),
+            "max_named": _limit("max_named", max_named, None),
+            "release": _release(release),
         }
         for key, value in values.items():
             object.__setattr__(self, key, value)
@@ -156,6 +234,19 @@ class Schema:
         for column in self.columns:
             if self.columns.count(column) > 1:
                 raise SchemaError(f"column {column!r} is declared twice; each column has one role")
+        check_word("the word for rows", self.rows)
+        self._check_labels()
+
+    def _check_labels(self) -> None:
+        """Refuse a label that would be read as another attribute."""
+        labelled = [attribute for attribute in self.attributes if attribute.label is not None]
+        for one in labelled:
+            for other in self.attributes:
+                if one is not other and one.label in (other.name, other.label):
+                    raise SchemaError(
+                        f"attribute {one.name!r}: its label {one.label!r} is also what attribute "
+                        f"{other.name!r} is called; give it a label of its own"
+                    )
 
     def __eq__(self, other: object) -> bool:
         # By fingerprint: to Python 1, 1.0 and True are equal, but they are different declarations.
@@ -163,6 +254,10 @@ class Schema:
 
     def __hash__(self) -> int:
         return hash(self.sha256)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A read-only mapping cannot be pickled; what was declared can.
+        return Schema.from_dict, (self.to_dict(),)
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
@@ -175,9 +270,57 @@ class Schema:
         return self.offsets[-1] + len(self.attributes[-1].values)
 
     @property
-    def free(self) -> int:
-        """How many values a context of a given record may have or lack: 2^free such contexts."""
-        return self.width - len(self.attributes)
+    def limited(self) -> bool:
+        """Whether contexts are limited as a whole, beyond the family of each attribute."""
+        return self.max_clauses is not None or self.max_named is not None
+
+    @cached_property
+    def most_contexts(self) -> int:
+        """How many contexts of the family a record can have: those of the record with most."""
+        if not self.limited:
+            return self.most_numbered
+        sizes = [most_sizes(attribute, self.max_named) for attribute in self.attributes]
+        return combined(sizes, self.max_clauses, self.max_named)
+
+    @cached_property
+    def most_numbered(self) -> int:
+        """How many of them there are before limits on whole contexts: these are numbered."""
+        return prod(map(most_sets, self.attributes))
+
+    @cached_property
+    def most_walked(self) -> int:
+        """How many contexts a walk from the widest down can meet.
+
+        It leaves out all below a context with too many clauses. What a sentence names can become
+        fewer on the way down, so ``max_named`` spares it nothing.
+        """
+        if self.most_steps > MOST_STEPS:
+            return self.most_contexts if self.lists_members else self.most_numbered
+        if self.max_clauses is None or not self._few_sets:
+            return self.most_numbered
+        sizes = [most_sizes(attribute, None) for attribute in self.attributes]
+        return combined(sizes, self.max_clauses, None)
+
+    @cached_property
+    def lists_members(self) -> bool:
+        """Whether the contexts that the limits leave can be listed, without all the others."""
+        few = self.limited and self.most_contexts <= MOST_MEMBERS
+        return few and self.most_numbered <= MOST_NUMBERED and self._few_sets
+
+    @property
+    def _few_sets(self) -> bool:
+        return all(most_sets(attribute) <= MOST_SETS for attribute in self.attributes)
+
+    def drawable(self, limit: int) -> bool:
+        """Tell whether contexts can be met best first, or listed, within a limit."""
+        walked = self.most_steps <= MOST_STEPS
+        listed = self.most_numbered <= LARGEST_LIST or self.lists_members
+        return (walked or listed) and self.most_walked <= limit
+
+    @cached_property
+    def most_steps(self) -> int:
+        """How many steps there are from a record's own values to all values, at most."""
+        return sum(map(most_steps, self.attributes))
 
     @property
     def domains(self) -> dict[str, tuple[Value, ...]]:
@@ -189,6 +332,11 @@ class Schema:
         """The columns that a table must have."""
         named = (self.metric.column, *(a.name for a in self.attributes))
         return named if self.id is None else (*named, self.id)
+
+    @property
+    def noun(self) -> str:
+        """What a sentence calls the rows."""
+        return "rows" if self.rows is None else self.rows
 
     @property
     def names_records(self) -> bool:
@@ -256,10 +404,14 @@ class Schema:
         """Return the schema in the shape of a schema file; the order of attributes matters."""
         # What is not declared is left out: older schemas keep their fingerprints.
         dataset = {key: getattr(self, key) for key in _DATASET}
+        limits = {key: getattr(self, key) for key in _LIMITS if getattr(self, key) is not None}
+        metric = {key: getattr(self.metric, key) for key in _METRIC}
         return {
             "dataset": {key: value for key, value in dataset.items() if value is not None},
-            "metric": {"column": self.metric.column, "missing": self.metric.missing},
+            "metric": {key: value for key, value in metric.items() if value is not None},
             "attributes": {a.name: a.to_dict() for a in self.attributes},
+            **({"contexts": limits} if limits else {}),
+            **({"release": dict(self.release)} if self.release else {}),
         }
 
     def to_toml(self) -> str:
@@ -280,7 +432,7 @@ class Schema:
         Raises:
             SchemaError: it is not the shape of a schema, or contradicts itself.
         """
-        _check_keys("the schema", declared, ("dataset", "metric", "attributes"))
+        _check_keys("the schema", declared, _TABLES)
         for table in ("metric", "attributes"):
             if table not in declared:
                 raise SchemaError(
@@ -291,10 +443,14 @@ class Schema:
                 raise SchemaError(f"[{table}] must be a table of its own, not a single value")
         dataset = declared.get("dataset", {})
         _check_keys("[dataset]", dataset, _DATASET)
+        limits = declared.get("contexts", {})
+        _check_keys("[contexts]", limits, _LIMITS)
         return cls(
             metric=declared["metric"],
             attributes=declared["attributes"],
             **dataset,
+            **limits,
+            release=declared.get("release"),
         )
 
     @classmethod
@@ -347,12 +503,15 @@ def toml_value(value: object) -> str:
 
 
 def _assignments(content: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{key} = [{', '.join(toml_value(v) for v in value)}]"
-        if isinstance(value, list)
-        else f"{key} = {toml_value(value)}"
-        for key, value in content.items()
-    ]
+    return [f"{key} = {_inline(value)}" for key, value in content.items()]
+
+
+def _inline(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{toml_value(k)} = {_inline(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, list):
+        return f"[{', '.join(toml_value(v) for v in value)}]"
+    return toml_value(value)
 
 
 def _metric(declared: str | Metric | Mapping[str, Any]) -> Metric:
@@ -362,12 +521,12 @@ def _metric(declared: str | Metric | Mapping[str, Any]) -> Metric:
         return Metric(declared)
     if not isinstance(declared, Mapping):
         raise SchemaError("the metric must be named by a text, or declared by a table")
-    _check_keys("[metric]", declared, ("column", "missing"))
+    _check_keys("[metric]", declared, _METRIC)
     if "column" not in declared:
         raise SchemaError(
             '[metric] has no column; name the numeric column to judge by: column = "amount"'
         )
-    return Metric(declared["column"], declared.get("missing", "error"))
+    return Metric(**declared)
 
 
 def _attribute(name: str, declared: Any) -> Attribute:
@@ -378,8 +537,8 @@ def _attribute(name: str, declared: Any) -> Attribute:
         check_order(name, declared)
         return Attribute(name, tuple(declared))
     _check_keys(f"[attributes.{name}]", declared, _KEYS)
-    edges, shares = declared.get("edges"), declared.get("shares")
-    for key in ("values", "edges", "shares"):
+    edges, shares, labels = (declared.get(key) for key in ("edges", "shares", "labels"))
+    for key in ("values", "edges", "shares", "labels"):
         if key in declared and not isinstance(declared[key], list | tuple):
             raise SchemaError(f"attribute {name!r}: {key} must be a list")
     return Attribute(
@@ -389,7 +548,59 @@ def _attribute(name: str, declared: Any) -> Attribute:
         declared.get("outside", "error"),
         declared.get("other"),
         None if shares is None else tuple(shares),
-    )
+        label=declared.get("label"),
+        unit=declared.get("unit"),
+        labels=None if labels is None else tuple(labels),
+        date=declared.get("date"),
+    ).in_family(declared.get("contexts"), declared.get("groups"))
+
+
+def _with_family(
+    attribute: Attribute,
+    contexts: Mapping[str, str] | None,
+    groups: Mapping[str, Mapping[str, Sequence[Value]]] | None,
+) -> Attribute:
+    """Return the attribute in the family that is given for it beside its domain, if one is."""
+    kind = None if contexts is None else contexts.get(attribute.name)
+    named = None if groups is None else groups.get(attribute.name)
+    if kind is None and named is None:
+        return attribute
+    if attribute.contexts != "any" or attribute.groups:
+        raise SchemaError(
+            f"attribute {attribute.name!r}: its family is declared twice, with its domain and "
+            "beside it; declare it once"
+        )
+    return attribute.in_family(kind, named)
+
+
+def _release(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Return how records are released where nobody says otherwise, or refuse what cannot be."""
+    if not isinstance(given, Mapping | None):
+        raise SchemaError('release must be a table, such as {"detector": "grubbs"}')
+    # In one order however it is declared: it is part of the schema's fingerprint.
+    declared = {} if given is None else {key: given[key] for key in sorted(given)}
+    _check_keys("[release]", declared, tuple(_RELEASE))
+    for key, value in declared.items():
+        kind = _RELEASE[key]
+        if not isinstance(value, kind) or isinstance(value, bool):
+            wanted = "a whole number" if kind is int else 'a name, such as detector = "grubbs"'
+            raise SchemaError(f"[release] {key} must be {wanted}, not {value!r}")
+        if isinstance(value, str):
+            check_name(f"[release] {key}", value)
+        if isinstance(value, int) and value < 0:
+            raise SchemaError(f"[release] {key} must be at least 0, not {value!r}")
+    return MappingProxyType(declared)
+
+
+def _limit(name: str, limit: int | None, most: int | None) -> int | None:
+    """Return a limit on whole contexts, or refuse one that cannot be."""
+    if limit is None:
+        return None
+    whole = isinstance(limit, int) and not isinstance(limit, bool)
+    if whole and 0 <= limit <= (limit if most is None else most):
+        return limit
+    up_to = "of at least 0" if most is None else f"from 0 to {most}, the number of attributes"
+    raise SchemaError(f"{name} must be a whole number {up_to}, not {limit!r}")
 
 
 def _check_keys(where: str, declared: Mapping[str, Any], known: Sequence[str]) -> None:

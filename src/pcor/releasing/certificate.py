@@ -60,6 +60,7 @@ class Release:
         stored: the certificate as it was written down, for a release that is repeated.
         engine: what held the rows, with its version.
         receipt: where it is in a ledger, if one paid for it.
+        metric_value: the record's own metric, where the settings show it.
     """
 
     record: int | str
@@ -69,6 +70,7 @@ class Release:
     stored: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
     engine: str = field(default="unknown", compare=False)
     receipt: Receipt | None = field(default=None, repr=False, compare=False)
+    metric_value: float | None = None
 
     @classmethod
     def from_dict(cls, certificate: Mapping[str, Any], plan: Plan | None = None) -> Release:
@@ -99,7 +101,19 @@ class Release:
                 context = Context.from_bits(plan.schema, certificate["bits"])
                 record, private = certificate["record"], certificate["private"]
                 engine = certificate.get("engine", "unknown")
-                return cls(record, context, plan, private, certificate, engine)
+                value = certificate.get("metric_value")
+                if value is not None and not plan.settings.show_metric:
+                    # Told once, and not to be told again: the sentence is written anew.
+                    return cls(record, context, plan, private, engine=engine)
+                return cls(
+                    record,
+                    context,
+                    plan,
+                    private,
+                    stored=certificate,
+                    engine=engine,
+                    metric_value=value,
+                )
         except (KeyError, TypeError, AttributeError):
             raise ParameterError(
                 "this certificate is incomplete; give what Release.to_dict() returned"
@@ -121,32 +135,57 @@ class Release:
         return self.plan.explain()
 
     def __str__(self) -> str:
-        metric = self.plan.schema.metric.column
-        by = f"an outlier by {metric} ({self.plan.detector.name})"
-        rows = wording.rows(self.plan.schema.attributes, self.context.values)
-        sentence = f"Record {self.record} is {by} among {rows}."
+        # What was written down keeps its words.
+        return self._sentence() if self.stored is None else str(self.stored["sentence"])
+
+    @property
+    def headline(self) -> str:
+        """The sentence as a page shows it: a long list ends after a few items."""
+        return self._sentence(most=wording.SHOWN)
+
+    def _sentence(self, *, most: int | None = None) -> str:
+        """Return the release as a sentence; with ``most``, its lists end after so many items."""
+        schema = self.plan.schema
+        rows = wording.among(schema, self.context.mask, most=most)
+        what = "an outlier by" if self._side is None else f"unusually {self._side} in"
+        stands_out = f"{self._who} is {what} {schema.metric.spoken} ({self.plan.detector.name})"
+        sentence = f"Record {stands_out} among {rows}."
         wanted = self.plan.needed()
         if wanted is not None:
             sentence = (
-                f"If record {self.record} is {by} {wanted.condition} (if not, this says nothing), "
+                f"If record {stands_out} {wanted.condition} (if not, this says nothing), "
                 f"then with a chance of at least {plain(wanted.chance)} also among {rows}."
             )
         return sentence if self.private else f"{sentence} [{NOT_PRIVATE}]"
+
+    @property
+    def _who(self) -> str:
+        """The record, with its metric where that is shown."""
+        if self.metric_value is None:
+            return str(self.record)
+        return f"{self.record} ({wording.amount(self.metric_value, self.plan.schema.metric.unit)})"
+
+    @property
+    def _side(self) -> str | None:
+        """On which side the record lies, as the detector's settings say; never as the rows do."""
+        return None if self.metric_value is None else self.plan.detector.side
 
     def __repr__(self) -> str:
         return f"<Release: {self} {self.promise.claim}>"
 
     def _repr_html_(self) -> str:
-        sentence = markup.paragraph(str(self), "sentence")
-        return markup.fragment(sentence, _sections(self, "h4"))
+        sentence = markup.paragraph(self.headline, "sentence")
+        return markup.fragment(sentence, _unabridged(self), _sections(self, "h4"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate: the context and public parameters."""
         if self.stored is not None:
             return copy.deepcopy(dict(self.stored))
         planned = self.plan.to_dict()
-        for size in ("attributes", "values", "possible_contexts"):
-            del planned[size]  # the schema's own numbers; its fingerprint says it all
+        # The schema's own numbers, of which its fingerprint says it all; and what was to be heard
+        # before.
+        for left_out in ("attributes", "values", "possible_contexts", "note"):
+            planned.pop(left_out, None)
         return {
             "format": FORMAT,
             "record": self.record,
@@ -154,6 +193,7 @@ class Release:
             "bits": self.context.bits,
             "where": self.context.where(),
             "sentence": str(self),
+            **({} if self.metric_value is None else {"metric_value": self.metric_value}),
             **planned,
             "private": self.private,
             "engine": self.engine,
@@ -204,12 +244,19 @@ def _page(release: Release) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>PCOR certificate: record {html.escape(str(release.record))}</title>
 <style>{_PAGE_STYLE}{markup.STYLE}</style></head><body class="pcor">
-<h1>{html.escape(str(release))}</h1>
+<h1>{html.escape(release.headline)}</h1>
+{_unabridged(release)}
 {markup.named_rows(_origin(release))}
 {_sections(release, "h2")}
 <script type="application/json" id="certificate">{embedded}</script>
 </body></html>
 """
+
+
+def _unabridged(release: Release) -> str:
+    """Return the sentence as it was written down, folded, where the page has a shorter one."""
+    whole = str(release)
+    return "" if whole == release.headline else markup.folded("The whole sentence", whole)
 
 
 def _origin(release: Release) -> dict[str, object]:
@@ -225,8 +272,9 @@ def _sections(release: Release, heading: str) -> str:
     certificate = release.to_dict()
     warning = "" if release.private else f'<p class="warning" role="alert">{NOT_PRIVATE}</p>'
     where = f"<pre>{html.escape(certificate['where'])}</pre>"
+    values = wording.marked(release.plan.schema, release.context.mask)
     parts = {
-        "The context": markup.chips(release.plan.schema.domains, release.context.values) + where,
+        "The context": markup.chips(values) + where,
         "How to read it": markup.listed(_legend(release.plan)),
         "What is promised": release.promise.to_html(),
         "What was done, and its cost": release.plan.cost_html(),
@@ -239,13 +287,15 @@ def _sections(release: Release, heading: str) -> str:
 
 def _plain_words(release: Release) -> str:
     """Say what the sentence means and what it does not, for whoever the letter is sent to."""
-    metric = release.plan.schema.metric.column
-    said = f"compared with the others in this group, the {metric} of this record is unusual."
+    metric = release.plan.schema.metric.spoken
+    unusual = "unusual" if release._side is None else f"unusually {release._side}"
+    said = f"compared with the others in this group, the {metric} of this record is {unusual}."
     wanted = release.plan.needed()
     if wanted is not None:
         said = (
-            f"if the {metric} of this record is clearly unusual in some large group (at least "
-            f"{wanted.rows:,} rows, a margin of at least {wanted.margin:,}), it likely is, "
+            f"if the {metric} of this record is clearly {unusual} in some large group (at least "
+            f"{wanted.rows_in_words}, a margin of at least {wanted.margin:,}), "
+            "it likely is, "
             "compared with the others in this one; if not, this group says nothing about it."
         )
     return (
@@ -260,13 +310,6 @@ def _legend(plan: Plan) -> list[str]:
         "The group is every row that has, for each attribute, one of the values that are not "
         "struck through."
     ]
-    binned = next((a for a in plan.schema.attributes if a.edges is not None), None)
-    if binned is not None and binned.edges is not None:
-        low, high = binned.edges[:2]
-        items.append(
-            f"{binned.values[0]} are the numbers from {low:g} to {high:g}: a square bracket "
-            "includes the number beside it, a round one does not."
-        )
     rule = _rule(plan)
     if rule:
         items.append(f"{plan.detector.name} is the rule that decides what is unusual: {rule}")

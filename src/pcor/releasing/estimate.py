@@ -81,7 +81,7 @@ def estimate(
     if detector.has_kernel:
         return None
     if verifications is None:
-        every = 1 << schema.free
+        every = schema.most_contexts
         verifications = every, every
     population = max(1, round(rows * average_share(schema)))
     return Estimate(verifications, population, seconds_each(detector, population))

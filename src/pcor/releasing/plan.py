@@ -54,6 +54,11 @@ class Plan:
         return str(self.settings.selection)
 
     @property
+    def brevity(self) -> int:
+        """How many rows of utility each thing that a context's words name is worth."""
+        return self.settings.brevity or 0
+
+    @property
     def promise(self) -> Promise:
         """What a release by this plan protects."""
         wanted = self.needed()
@@ -77,8 +82,13 @@ class Plan:
 
     @property
     def space(self) -> int:
-        """How many contexts contain a given record's values."""
-        return 1 << self.schema.free
+        """How many contexts of the family can contain a record's values, at most."""
+        return self.schema.most_contexts
+
+    @property
+    def note(self) -> str:
+        """What to hear about the detector before anybody is asked about; "" where nothing."""
+        return self.detector.caution
 
     def estimate(self, rows: int) -> Estimate | None:
         """Return how long it may take on a table of so many rows, timed on made-up numbers.
@@ -86,7 +96,7 @@ class Plan:
         ``None`` for a compiled detector, which takes microseconds a context. A search that is
         steered to large populations can take longer for each context than an average one does.
         """
-        judged = self.search.verifications(self.schema.free)
+        judged = self.search.verifications(self.schema)
         return estimate(self.detector, self.schema, rows, verifications=judged)
 
     def to_dict(self) -> dict[str, Any]:
@@ -108,6 +118,7 @@ class Plan:
             "steps": [step.to_dict() for step in self.bill.steps],
             "promise": self.promise.to_dict(),
             "schema_sha256": self.schema.sha256,
+            **({"note": self.note} if self.note else {}),
         }
 
     def explain(self) -> str:
@@ -129,8 +140,9 @@ class Plan:
         return markup.table(("step", "calls", "each", "cost"), rows, last=True)
 
     def _repr_html_(self) -> str:
+        noted = [markup.paragraph(f"Note: {self.note}.")] if self.note else []
         return markup.fragment(
-            markup.paragraph(self._summary), self.cost_html(), self.promise.to_html()
+            markup.paragraph(self._summary), self.cost_html(), *noted, self.promise.to_html()
         )
 
     @property
@@ -143,4 +155,5 @@ class Plan:
         )
 
     def __str__(self) -> str:
-        return f"{self._summary}\n{self.explain()}"
+        noted = f"\nNote: {self.note}." if self.note else ""
+        return f"{self._summary}\n{self.explain()}{noted}"

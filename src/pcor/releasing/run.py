@@ -40,7 +40,7 @@ def release(
     table: Table,
     record: int | str,
     epsilon: object,
-    detector: str | Detector = "lof",
+    detector: str | Detector | None = None,
     search: str | Search = "auto",
     utility: object = "population",
     *,
@@ -52,6 +52,8 @@ def release(
     delta: object = None,
     steepness: int | None = None,
     limit: int | None = None,
+    brevity: int | None = None,
+    show_metric: bool = True,
     settings: Settings | None = None,
     budget: Payer | None = None,
     chooser: RandomSource | None = None,
@@ -68,7 +70,8 @@ def release(
         table: the rows.
         record: the record's id, or its 0-based row number where the schema has no id.
         epsilon: the total cost. It is read as written: 0.2 is one fifth.
-        detector: a detector or its name: lof, grubbs, histogram, tail, neighbourhood, rare_bin.
+        detector: a detector or its name: lof, grubbs, histogram, tail, neighbourhood, rare_bin. By
+            default what the schema declares under [release]; else lof, or tail with dp.
         search: a search or its name: auto, direct, widest_first, uniform, random_walk,
             depth_first, breadth_first.
         utility: population, overlap, or an object with sensitivity, monotonic and score.
@@ -86,6 +89,10 @@ def release(
         steepness: under dp, how many people of utility one person of margin is worth.
         limit: the largest space of contexts to draw from directly (2^24), and up to which auto does
             so (2^22); dp always does. Beyond 2^24 time and memory depend on the rows.
+        brevity: how many rows of utility each value, range, group or exception that the context's
+            words name is worth: the more, the shorter the sentence. It costs nothing.
+        show_metric: whether the sentence and the certificate tell the record's own metric, and on
+            which side its detector looks. Both are public with the record.
         settings: all of the above from the detector on, in one value, in the place of their names.
         budget: what pays, a ``Budget`` or a ``Ledger``; refuses when it cannot. A ledger pays from
             the budget of the dataset that the schema names, and the same again is free.
@@ -114,6 +121,8 @@ def release(
         delta=delta,
         steepness=steepness,
         limit=limit,
+        brevity=brevity,
+        show_metric=show_metric,
         settings=settings,
     )
     plan = chosen.plan(table.schema, epsilon)
@@ -201,6 +210,7 @@ def release_from(plan: Plan, looked_at: LookedAt, chooser: RandomSource) -> Rele
         plan,
         private=chooser.private,
         engine=table.engine,
+        metric_value=record.value if plan.settings.show_metric else None,
     )
 
 
@@ -211,7 +221,7 @@ def read_and_draw(plan: Plan, table: Table, record: int | str, chooser: RandomSo
 
 def check_start(search: Search, record: Record) -> None:
     """Refuse a start context without the record's own values."""
-    if search.start is not None and search.start.mask not in record.space:
+    if search.start is not None and record.space.fixed & ~search.start.mask:
         raise StartError(
             "the start context does not contain the record's own value of every attribute; add "
             "them, or leave start (--start) out to have one found"
@@ -251,8 +261,9 @@ def explore(plan: Plan, validity: Validity, chooser: RandomSource) -> tuple[list
     def score(masks: Sequence[int]) -> list[int]:
         nonlocal scorer
         if scorer is None:  # not before the start context is known: the utility may compare with it
-            scorer = Scorer(_resolved_utility(plan.utility, table, explorer.start), table)
-        if explorer.around is not None:
+            utility = _resolved_utility(plan.utility, table, explorer.start)
+            scorer = Scorer(utility, table, plan.brevity)
+        if explorer.around is not None and explorer.space.binary:
             scorer.learn_neighbours(explorer.around)
         return scorer(masks)
 

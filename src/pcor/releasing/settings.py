@@ -16,19 +16,19 @@ from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any, Literal
 
-from pcor.detectors import Detector, detector_names, get_detector
-from pcor.errors import ParameterError, check_whole
+from pcor.detectors import Detector, detector_names
+from pcor.errors import ParameterError, StartError, check_whole
 from pcor.mechanism.randomness import MECHANISMS
 from pcor.mechanism.selection import check_exponent, check_mechanism
 from pcor.public.accounting import ACCOUNTINGS, exact
 from pcor.public.context import Context
 from pcor.public.guarantee import GUARANTEES, OCDP, Guarantee, PureDP, get_guarantee
-from pcor.public.schema import Schema
+from pcor.public.schema import MOST_NUMBERED, Schema
+from pcor.public.space import in_family
 from pcor.releasing.plan import Plan
 from pcor.releasing.terms import terms_of
 from pcor.search import SEARCHES, Search, get_search
 from pcor.search.base import SamplingSearch
-from pcor.search.direct import COUNTABLE
 from pcor.search.utility import (
     UTILITIES,
     Overlap,
@@ -42,6 +42,9 @@ from pcor.search.utility import (
 
 # Where settings are given: a release on the command line, an audit there, a dataset's registration.
 Interface = Literal["release", "audit", "service"]
+# All things that a context could name are together worth no more rows than scores can hold.
+MOST_BREVITY = 1 << 30
+
 EVERY_INTERFACE: tuple[Interface, ...] = ("release", "audit", "service")
 
 
@@ -51,15 +54,18 @@ class Option:
 
     Attributes:
         help: what it does, for a person who has a flag to set.
-        kind: a text, a whole number from 1, an exact number, or a context of the schema.
+        kind: a text, a whole number, an exact number, a context of the schema, or a switch that is
+            on or off.
         names: what a text may be, as far as that is known.
         only: whether a text may be nothing else; a detector's name may have settings behind it.
-        most: the largest whole number.
+        least: the smallest whole number,
+        most: and the largest.
         label: what the page calls it.
         hint: what the page says below it.
         chosen: whether the page lets choose from the names.
         first: whether the page shows it before all others.
         interfaces: where it is offered.
+        registered: what a registration has that does not name it, where that is not the default.
         describe: how a certificate and a request write what a plan has settled; ``None`` where the
             search's or the bill's own words say it.
         later: whether requests were written without it: left at its default, it is not in them, so
@@ -68,15 +74,17 @@ class Option:
     """
 
     help: str
-    kind: Literal["text", "whole", "amount", "context"] = "text"
+    kind: Literal["text", "whole", "amount", "context", "switch"] = "text"
     names: Callable[[], tuple[str, ...]] | None = None
     only: bool = False
+    least: int = 1
     most: int | None = None
     label: str = ""
     hint: str = ""
     chosen: bool = True
     first: bool = False
     interfaces: tuple[Interface, ...] = EVERY_INTERFACE
+    registered: object = None
     describe: Callable[[Any], Any] | None = None
     later: bool = False
 
@@ -101,12 +109,13 @@ class Settings:
     'dp'
     """
 
-    detector: str | Detector = field(
-        default="lof",
+    detector: str | Detector | None = field(
+        default=None,
         metadata=_option(
             "What calls a record an outlier: lof, grubbs, histogram, tail, neighbourhood or "
-            "rare_bin; settings after a colon: lof:k=10,threshold=2.0, neighbourhood:radius=500, "
-            "'rare_bin:edges=0|1000|5000'.",
+            "rare_bin; by default what the schema says, or lof, or tail with --guarantee "
+            f"{PureDP.name}. Settings after a colon: lof:k=10,threshold=2.0, "
+            "neighbourhood:radius=500, 'rare_bin:edges=0|1000|5000'.",
             names=lambda: tuple(detector_names()),
             label="Detector",
             hint="Such as lof, grubbs, histogram; tail or rare_bin for DP.",
@@ -148,7 +157,8 @@ class Settings:
     start: Context | None = field(
         default=None,
         metadata=_option(
-            "A valid context to start from: a sentence ('job is CEO; any city'), JSON or bits.",
+            "A valid context to start from: a sentence ('job is CEO; any city except Rome'), JSON "
+            "or bits.",
             kind="context",
             interfaces=("release",),
         ),
@@ -211,21 +221,54 @@ class Settings:
             "The largest space of contexts to draw from directly: 2^24 by default, 2^22 for auto. "
             "Beyond 2^24 time and memory depend on the rows.",
             kind="whole",
-            most=COUNTABLE,
+            most=MOST_NUMBERED,
             label="Most contexts",
             hint="To draw from directly: 16,777,216 if empty. With more, time and memory depend on "
             "the rows.",
             interfaces=("release", "service"),
         ),
     )
+    brevity: int | None = field(
+        default=None,
+        metadata=_option(
+            "How many rows each thing that the sentence names is worth: the more, the shorter.",
+            kind="whole",
+            least=0,
+            most=MOST_BREVITY,
+            label="Brevity",
+            hint="In rows for each value, range, group or exception that the sentence names.",
+            describe=lambda brevity: brevity or None,
+            later=True,
+        ),
+    )
+    show_metric: bool = field(
+        default=True,
+        metadata=_option(
+            "Whether the answer tells the record's own metric, and on which side its detector "
+            "looks.",
+            kind="switch",
+            label="Show the record's metric",
+            hint="In the sentence and the certificate, to whoever may ask about the record.",
+            interfaces=("release", "service"),
+            # Not everybody who may ask is somebody whom the owner would tell.
+            registered=False,
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.show_metric, bool):
+            raise ParameterError("show_metric must be True or False")
 
     @classmethod
     def options(cls, interface: Interface | None = None) -> Iterator[tuple[str, Any, Option]]:
         """Yield name, default and declaration of each option that an interface offers."""
         for declared in fields(cls):
             option: Option = declared.metadata["option"]
+            default = declared.default
+            if interface == "service" and option.registered is not None:
+                default = option.registered
             if interface is None or interface in option.interfaces:
-                yield declared.name, declared.default, option
+                yield declared.name, default, option
 
     @classmethod
     def of(cls, settings: Settings | None = None, **options: Any) -> Settings:
@@ -246,13 +289,13 @@ class Settings:
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Settings:
         """Return the settings of a registration; what it does not name is as usual."""
-        known = {name for name, _, _ in cls.options("service")}
-        unknown = sorted(set(given) - known)
+        known = {name: default for name, default, _ in cls.options("service")}
+        unknown = sorted(set(given) - set(known))
         if unknown:
             raise ParameterError(
                 f"{unknown[0]!r} is no option of a release that this version of pcor knows"
             )
-        return cls(**given)
+        return cls(**(known | dict(given)))
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as a registration holds them: as they were given, by name."""
@@ -283,15 +326,18 @@ class Settings:
             ParameterError: the settings do not go together, or not with the schema.
             TooLarge: there are more contexts than may be drawn from.
         """
-        rule, utility = _describable(get_detector(self.detector)), get_utility(self.utility)
         guarantee = get_guarantee(self.guarantee)
         terms = terms_of(guarantee)
+        rule = _describable(terms.detector(self.detector, schema))
+        utility = get_utility(self.utility)
         asked = terms.admit(self, schema, rule, utility)
         # The direct mechanism need not list the whole space then (run.best_first).
         compiled = rule.has_kernel and is_additive(utility)
         search = self._search(asked, schema, compiled=compiled, guarantee=guarantee)
         utility = self._utility(utility, search, schema)
         slack = Fraction(0) if self.delta is None else _delta(self.delta)
+        brevity = schema.release.get("brevity", 0) if self.brevity is None else self.brevity
+        check_whole("brevity", brevity, MOST_BREVITY // schema.width, least=0)
         resolved = replace(
             self,
             detector=rule,
@@ -303,6 +349,7 @@ class Settings:
             selection=_selection(self.selection, self.accounting, slack),
             guarantee=guarantee,
             steepness=terms.steepness(self, rule),
+            brevity=brevity or None,  # so that a request without it is as it was before
         )
         bill = terms.price(resolved, search, utility, (exact(epsilon), slack))
         for eta in {bill.eta, bill.step_eta} - {Fraction(0)}:
@@ -313,7 +360,7 @@ class Settings:
         self, asked: str | Search, schema: Schema, *, compiled: bool, guarantee: Guarantee
     ) -> Search:
         if self.limit is not None:
-            check_whole("limit", self.limit, COUNTABLE)
+            check_whole("limit", self.limit, MOST_NUMBERED)
         search = get_search(
             asked,
             schema,
@@ -338,6 +385,13 @@ class Settings:
         for what, context in given.items():
             if context is not None and context.schema != schema:
                 raise ParameterError(f"{what} is a context of another schema")
+        start = given["start"]
+        if start is not None and not in_family(schema, start.mask):
+            raise StartError(
+                "the start context is not one of the contexts that the schema allows (contexts, "
+                "groups, max_clauses, max_named); give another one, or leave start (--start) out "
+                "to have one found"
+            )
         if awaits_start(utility):
             return _overlap_with_start(utility, search, self.start)
         if self.start is not None and not search.takes_start:
@@ -349,7 +403,7 @@ def plan(
     schema: Schema,
     epsilon: object,
     *,
-    detector: str | Detector = "lof",
+    detector: str | Detector | None = None,
     search: str | Search = "auto",
     utility: object = "population",
     samples: int | None = None,
@@ -360,6 +414,8 @@ def plan(
     delta: object = None,
     steepness: int | None = None,
     limit: int | None = None,
+    brevity: int | None = None,
+    show_metric: bool = True,
     settings: Settings | None = None,
 ) -> Plan:
     """Plan a release from public knowledge alone; ``release`` documents the arguments.
@@ -380,6 +436,8 @@ def plan(
         delta=delta,
         steepness=steepness,
         limit=limit,
+        brevity=brevity,
+        show_metric=show_metric,
         settings=settings,
     ).plan(schema, epsilon)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.detectors import CountDetector, Detector
+from pcor.detectors import CountDetector, Detector, Tail, get_detector
 from pcor.errors import ParameterError, check_whole
 from pcor.public.accounting import PrivacyCost, pure_dp_cost, release_cost
 from pcor.public.guarantee import OCDP, Guarantee, PureDP
@@ -41,6 +41,10 @@ Weights = NDArray[np.int64]
 
 class Terms(Protocol):
     """The terms on which a guarantee is given."""
+
+    def detector(self, given: str | Detector | None, schema: Schema) -> Detector:
+        """Return the detector that was given, or the one to take where none was."""
+        ...
 
     def admit(
         self, settings: Settings, schema: Schema, detector: Detector, utility: Utility
@@ -76,6 +80,9 @@ class Terms(Protocol):
 class _OCDPTerms:
     """Any detector, search and utility; only valid contexts are drawn from."""
 
+    def detector(self, given: str | Detector | None, schema: Schema) -> Detector:
+        return get_detector(given, schema)
+
     def admit(
         self, settings: Settings, schema: Schema, detector: Detector, utility: Utility
     ) -> str | Search:
@@ -101,12 +108,18 @@ class _OCDPTerms:
     def candidates(
         self, plan: Plan, validity: Validity, weights: Weights | None
     ) -> BestFirst | MarginOrder | None:
-        del plan
-        return None if weights is None else BestFirst(validity, weights)
+        if weights is None:
+            return None
+        return BestFirst(validity, weights, plan.brevity)
 
 
 class _PureDPTerms:
     """A detector that counts, one direct draw among all contexts, by margin score."""
+
+    def detector(self, given: str | Detector | None, schema: Schema) -> Detector:
+        chosen = get_detector(given, schema)
+        # That of the dataset may not count; who names one learns that it does not.
+        return Tail() if given is None and chosen.count_rule is None else chosen
 
     def admit(
         self, settings: Settings, schema: Schema, detector: Detector, utility: Utility
@@ -153,7 +166,15 @@ class _PureDPTerms:
     def needed(self, plan: Plan, chance: float | Fraction) -> Requirement | None:
         overlap = chosen_context(plan.utility) is not None
         rule, steepness = margin_of(plan.settings)
-        return needed(plan.bill.eta, rule, steepness, plan.space, chance, overlap=overlap)
+        return needed(
+            plan.bill.eta,
+            rule,
+            steepness,
+            plan.space,
+            chance,
+            overlap=overlap,
+            brevity=plan.brevity,
+        )
 
     def candidates(
         self, plan: Plan, validity: Validity, weights: Weights | None
@@ -161,7 +182,7 @@ class _PureDPTerms:
         if weights is None:  # listed candidates would be drawn by another mechanism than the proven
             raise ParameterError(f"guarantee {PureDP.name} needs a utility that counts rows")
         rule, steepness = margin_of(plan.settings)
-        return MarginOrder(validity, rule, weights, steepness)
+        return MarginOrder(validity, rule, weights, steepness, plan.brevity)
 
     def _check_detector(self, detector: Detector) -> CountDetector:
         if detector.count_rule is not None:
@@ -176,7 +197,7 @@ class _PureDPTerms:
 def margin_of(settings: Settings) -> tuple[CountDetector, int]:
     """Return what margin scores are made with; of settings that pure DP has admitted."""
     detector, steepness = settings.detector, settings.steepness
-    rule = None if isinstance(detector, str) else detector.count_rule
+    rule = detector.count_rule if isinstance(detector, Detector) else None
     if rule is None or steepness is None:
         raise ParameterError(
             f"guarantee {PureDP.name!r} goes with a detector that counts: tail, neighbourhood or "

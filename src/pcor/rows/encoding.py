@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pcor.errors import DomainError, MetricError, SourceError, TooLarge
+from pcor.public.dates import DAY_TEXT
 from pcor.public.record_ids import matching
 from pcor.public.schema import Attribute, Metric, Schema, find_code
 
@@ -168,7 +169,7 @@ def _floats(column: Any) -> NDArray[np.float64]:
     if pa.types.is_dictionary(kind):
         column = _combined(column).dictionary_decode()
         kind = column.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if _is_text(kind):
         column = pc.utf8_trim_whitespace(column.cast(pa.string()))
         column = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
     elif not any(is_kind(kind) for is_kind in _NUMERIC):
@@ -176,6 +177,40 @@ def _floats(column: Any) -> NDArray[np.float64]:
     floats = pc.cast(column, pa.float64(), safe=False)
     values: NDArray[np.float64] = floats.to_numpy(zero_copy_only=False).astype(np.float64)
     return values
+
+
+def days(column: Any) -> NDArray[np.float64]:
+    """Return dates, moments or texts as days since the year 1970, NaN where there is none.
+
+    Raises:
+        TypeError: the column holds something else, or moments that have a time zone.
+    """
+    column = _combined(column)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if _is_text(kind):
+        # Blanks only: engines trim nothing else.
+        blank = pc.equal(pc.utf8_trim(column.cast(pa.string()), " "), "")
+        column = pc.if_else(blank, pa.scalar(None, pa.string()), column.cast(pa.string()))
+        if not pc.all(pc.or_(matching(column, [DAY_TEXT]), pc.is_null(column))).as_py():
+            raise TypeError
+        column = pc.utf8_slice_codeunits(column, 0, 10)
+    elif not (is_day(kind) or pa.types.is_null(kind)):
+        raise TypeError
+    found = pc.cast(column, pa.date32(), safe=False).cast(pa.int32()).cast(pa.float64())
+    values: NDArray[np.float64] = found.to_numpy(zero_copy_only=False).astype(np.float64)
+    return values
+
+
+def is_day(kind: Any) -> bool:
+    """Tell whether each value of an Arrow type has a day: not where that depends on a zone."""
+    return bool(pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None))
+
+
+def _is_text(kind: Any) -> bool:
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(is_kind(kind) for is_kind in texts)
 
 
 _NUMERIC = (
@@ -188,10 +223,10 @@ _NUMERIC = (
 
 def _binned(column: Any, attribute: Attribute) -> NDArray[np.int32]:
     try:
-        values = _floats(column)
+        values = days(column) if attribute.days else _floats(column)
     except (pa.ArrowException, TypeError):
-        raise bins_not_numeric(attribute) from None
-    edges = np.array(attribute.edges, dtype=np.float64)
+        raise not_for_bins(attribute) from None
+    edges = np.array(attribute.thresholds)
     codes = np.searchsorted(edges, values, side="right").astype(np.int32) - 1
     codes[values == edges[-1]] = len(edges) - 2  # the last bin is closed
     codes[np.isnan(values) | (values > edges[-1])] = -1
@@ -242,11 +277,11 @@ def nothing_fits() -> SourceError:
     return SourceError("no row of the table fits the schema; `pcor schema check` says why")
 
 
-def not_numbers(schema: Schema, column: str) -> SourceError:
-    """Say that a column must hold numbers and does not."""
+def unreadable_column(schema: Schema, column: str) -> SourceError:
+    """Say that a column must hold numbers, or dates, and does not."""
     if column == schema.metric.column:
         return metric_not_numeric(schema.metric)
-    return bins_not_numeric(schema.attribute(column))
+    return not_for_bins(schema.attribute(column))
 
 
 def metric_not_numeric(metric: Metric) -> MetricError:
@@ -258,8 +293,14 @@ def metric_not_numeric(metric: Metric) -> MetricError:
     )
 
 
-def bins_not_numeric(attribute: Attribute) -> SourceError:
-    """Say that a binned attribute is not a number in every row."""
+def not_for_bins(attribute: Attribute) -> SourceError:
+    """Say that a binned attribute is not a number, or a date, in every row."""
+    if attribute.days:
+        return SourceError(
+            f"attribute {attribute.name!r} has bins of dates, but its column does not hold a date "
+            "in every row: a date, a timestamp without time zone, or a text that begins like "
+            "2019-03-14; correct the column. `pcor schema check` shows the owner which are not"
+        )
     return SourceError(
         f"attribute {attribute.name!r} has declared edges, but its column is not numeric; correct "
         "the column, or declare values instead of edges"

@@ -21,8 +21,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pcor.errors import ParameterError, RecordError, SourceError, check_whole
-from pcor.public.context import Space, Words, mask_of, pack
+from pcor.public.context import Words, mask_of, pack
 from pcor.public.schema import Schema
+from pcor.public.space import Space
 from pcor.rows.cell_table import CellTable
 from pcor.rows.cells import Cells, Distribution, Rule, cell_bits
 from pcor.rows.columns import check_columns, read_columns
@@ -183,6 +184,12 @@ class Table:
         """Return a table of other cells; its keys are those of this one. Private."""
         other = copy(self)
         other.cells = cells
+        return other
+
+    def in_family(self, schema: Schema) -> Table:
+        """Return the same rows under a schema that differs in which contexts it allows. Private."""
+        other = copy(self)
+        other.schema = schema
         return other
 
     def cells_for(self, value: float, detector: Rule) -> CellTable:

@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 from pcor.errors import NoValidContext, ParameterError, StartError, check_whole
 from pcor.mechanism.randomness import RandomSource
 from pcor.public.accounting import exact
-from pcor.public.context import Context, Space, unpack
+from pcor.public.context import Context, pack
 from pcor.public.guarantee import USUAL, Guarantee
+from pcor.public.schema import Schema
+from pcor.public.space import Space
 from pcor.search.blocks import blocks
 from pcor.search.validity import Validity
 
-# Contexts of a record's space, many at once: one row each, one column per free value.
+# Contexts of a record's space, many at once: one row each, one column for each step.
 ContextBits = NDArray[np.bool_]
 
 # The most contexts that may be tried, so that every search ends: minutes where they are compiled.
@@ -72,24 +74,24 @@ class Explorer:
         return self._validity.of_words(self.space.words_of_rows(rows))
 
     def rows(self, masks: Sequence[int]) -> ContextBits:
-        """Return contexts of the space as rows of their free values."""
-        return unpack(masks, self.space.schema.width)[:, list(self.space.free)]
+        """Return contexts of the space as rows of their steps."""
+        return self.space.rows_of(pack(masks, self.space.schema.width))
 
     def masks(self, rows: ContextBits) -> list[int]:
-        """Return rows of free values as contexts."""
+        """Return rows of steps as contexts."""
         words = self.space.words_of_rows(rows).astype("<u8")
         return [int.from_bytes(word.tobytes(), "little") for word in words]
 
     def every_valid(self) -> list[int]:
         """Return all valid contexts of the space."""
         return [
-            self.space.mask(block.first + int(place))
+            self.space.mask(int(index))
             for block in blocks(self._validity)
-            for place in np.flatnonzero(block.valid)
+            for index in block.indices[block.valid]
         ]
 
     def valid_neighbours(self, mask: int) -> list[int]:
-        """Return the valid contexts that differ from ``mask`` in one value."""
+        """Return the valid contexts that are one step away from ``mask``."""
         self.around = mask
         neighbours = self.space.neighbours(mask)
         verdicts = self._validity.of_neighbours(mask)
@@ -97,15 +99,21 @@ class Explorer:
 
     def sample(self, *, wanted: int, cap: int) -> list[int]:
         """Draw valid contexts uniformly with replacement, trying at most ``cap``."""
-        indices = self._chooser.sample(
-            self.space.size,
-            lambda tried: self._validity([self.space.mask(index) for index in tried]),
+        members = self.space.members  # limits may leave few of those that are numbered
+
+        def masks(places: Sequence[int]) -> list[int]:
+            numbers = places if members is None else [int(members[place]) for place in places]
+            return [self.space.mask(number) for number in numbers]
+
+        places = self._chooser.sample(
+            self.space.size if members is None else len(members),
+            lambda tried: self._validity(masks(tried)),
             wanted=wanted,
             cap=cap,
         )
-        if not indices:
+        if not places:
             raise NoValidContext(NONE_FOUND)
-        return [self.space.mask(index) for index in indices]
+        return masks(places)
 
     def pick(self, masks: Sequence[int]) -> int:
         """Return one of the contexts, each with the same chance. Free: it looks at no utility."""
@@ -177,26 +185,30 @@ class Search:
         return ""
 
     def resolved(
-        self, free: int, *, compiled: bool, limit: int | None = None, guarantee: Guarantee = USUAL
+        self,
+        schema: Schema,
+        *,
+        compiled: bool,
+        limit: int | None = None,
+        guarantee: Guarantee = USUAL,
     ) -> Search:
-        """Return the search with what a schema of so many free values leaves open filled in.
+        """Return the search with what a schema leaves open filled in.
 
         Args:
-            free: how many values may come or go.
+            schema: says how many contexts a record can have.
             compiled: whether contexts are verified by a compiled kernel and drawn in order.
             limit: the largest space to draw from directly, for a search that has one.
             guarantee: which words a refusal takes.
         """
-        del free, compiled, limit, guarantee  # used by some searches
+        del schema, compiled, limit, guarantee  # used by some searches
         return self
 
-    def verifications(self, free: int) -> tuple[int, int]:
+    def verifications(self, schema: Schema) -> tuple[int, int]:
         """Return how many contexts are judged: with luck, and at most.
 
-        ``free`` values may come or go, so there are 2^free contexts. Luck is to meet a valid one
-        at every try.
+        Luck is to meet a valid one at every try.
         """
-        return 1 << free, 1 << free
+        return schema.most_contexts, schema.most_contexts
 
     def explore(self, explorer: Explorer) -> list[int]:
         """Return the candidates for the final draw, as masks; repeats count."""
@@ -227,13 +239,13 @@ class SamplingSearch(Search):
         check_whole(f"samples of search {self.name!r}", self.samples, self.most_samples)
         check_whole("tries", self.tries, MOST_TRIES)
 
-    def verifications(self, free: int) -> tuple[int, int]:
+    def verifications(self, schema: Schema) -> tuple[int, int]:
         """The samples to all tries; a space of no more contexts than tries is looked at whole."""
-        return self._tried(free, wanted=self.samples)
+        return self._tried(schema.most_contexts, wanted=self.samples)
 
-    def _tried(self, free: int, *, wanted: int) -> tuple[int, int]:
-        if 1 << free <= self.tries:
-            return 1 << free, 1 << free
+    def _tried(self, contexts: int, *, wanted: int) -> tuple[int, int]:
+        if contexts <= self.tries:
+            return contexts, contexts
         return min(wanted, self.tries), self.tries
 
     def describe(self) -> dict[str, Any]:
@@ -243,7 +255,7 @@ class SamplingSearch(Search):
 
 @dataclass(frozen=True)
 class GraphSearch(SamplingSearch):
-    """A search that walks from context to context, one value at a time (paper, Section 5.2).
+    """A search that walks from context to context, one step at a time (paper, Section 5.2).
 
     Attributes:
         start: where to begin; ``None`` has a start drawn uniformly from the valid contexts.
@@ -258,15 +270,16 @@ class GraphSearch(SamplingSearch):
         """Given, or drawn from the valid contexts."""
         return "found by validity alone" if self.start is None else "given by the owner"
 
-    def verifications(self, free: int) -> tuple[int, int]:
+    def verifications(self, schema: Schema) -> tuple[int, int]:
         """What finding a start takes, and the neighbours of every sample but the last."""
-        few, most = self._tried(free, wanted=1) if self.start is None else (1, 1)
-        neighbours = (self.samples - 1) * free
-        return min(1 << free, few + neighbours), min(1 << free, most + neighbours)
+        contexts = schema.most_contexts
+        few, most = self._tried(contexts, wanted=1) if self.start is None else (1, 1)
+        neighbours = (self.samples - 1) * schema.most_steps
+        return min(contexts, few + neighbours), min(contexts, most + neighbours)
 
     def describe(self) -> dict[str, Any]:
         """Return the public parameters."""
-        start = "found by validity alone" if self.start is None else str(self.start)
+        start = "found by validity alone" if self.start is None else self.start.in_full
         return super().describe() | {"start": start}
 
 

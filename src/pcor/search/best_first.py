@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.mechanism.ordered_selection import Run
-from pcor.public.context import Space
-from pcor.search.blocks import BLOCK_BITS, block
+from pcor.public.context import Words, unpack
+from pcor.public.schema import LARGEST_LIST, MOST_STEPS
+from pcor.public.space import Space, clauses_and_items
+from pcor.search.blocks import block, block_size
 from pcor.search.validity import Validity
 
 if TYPE_CHECKING:
@@ -29,11 +32,10 @@ if TYPE_CHECKING:
 
 Indices = NDArray[np.int64]
 
+_NOTHING: Indices = np.zeros(0, dtype=np.int64)
+
 FIRST_STEP = 128
 LARGEST_STEP = 1 << 16
-
-# A space of up to this many free values can be listed whole.
-LARGEST_LIST = 24
 
 # After this many contexts the whole space is sorted, if it is not too large for that.
 _SORT_AFTER = 1 << 13
@@ -50,21 +52,66 @@ class Descent:
     """The contexts of a space by falling total weight, from a heap. Private.
 
     Attributes:
-        space: numbers the contexts; its order of values is by rising weight.
-        required: the required free values of each cell, as bits of one number.
+        space: numbers the contexts; its order of chains is by rising weight.
+        required: what each cell needs, as the index of the first context that covers it.
     """
 
     def __init__(self, record: Record, cells: Cells, weights: NDArray[np.int64]) -> None:
         self.space = _lightest_first(record.space, cells, weights)
         self.required = self.space.indices_of(cells.cell_required).astype(np.int64)
         self._weights = weights
-        self._free = len(self.space.free)
-        number = np.full(self.space.schema.width, self._free)
-        number[list(self.space.free)] = np.arange(self._free)
-        self._places = number[cells.cell_places]
-        everything = int(weights.sum())
-        self._heap = np.array([[everything, (1 << self._free) - 1, 0]], dtype=np.int64)
+        self._radices = np.array(self.space.radices, dtype=np.int64)
+        self._steps = len(self.space.steps)
+        self.steps_fit = self._steps <= MOST_STEPS
+        if self.steps_fit:
+            self._begin(cells)
+
+    def _begin(self, cells: Cells) -> None:
+        """Number the steps in the order in which they may be removed, the last of a chain first."""
+        space, fields = self.space, []
+        number: dict[int, int] = {}
+        attributes: dict[int, int] = {}
+        for one in space.chains:
+            first, length = len(number), len(one.steps)
+            number.update(zip(reversed(one.steps), range(first, first + length), strict=True))
+            # Level l: the first l steps, which have the highest places.
+            levels = [((1 << n) - 1) << (first + length - n) for n in range(length + 1)]
+            fields.append(np.array(levels, dtype=np.int64))
+            attributes[one.attribute] = attributes.get(one.attribute, 0) | levels[-1]
+        self._fields = fields
+        self._heads = np.array([n == 0 for one in space.chains for n in range(len(one.steps))])
+        self._of_attribute = np.array(
+            [attributes[one.attribute] for one in space.chains for _ in one.steps], dtype=np.int64
+        )
+        limit = space.schema.max_clauses
+        self._most = self._steps if limit is None else limit
+        place = np.full(space.schema.width, self._steps)
+        for step, at in number.items():
+            place[unpack([step], space.schema.width)[0]] = at
+        self._places = place[cells.cell_places]
+        self._required = self._bits_of(self.required)
+        everything = int(self._weights.sum())
+        self._heap = np.array([[everything, (1 << self._steps) - 1, 0]], dtype=np.int64)
         self._size = 1  # entries of the heap in use
+
+    def _bits_of(self, indices: Indices) -> Indices:
+        """Return contexts as bits, given their indices."""
+        if self.space.binary:
+            return indices
+        bits = np.zeros(len(indices), dtype=np.int64)
+        for levels in self._fields:
+            indices, level = np.divmod(indices, len(levels))
+            bits |= levels[level]
+        return bits
+
+    def _indices_of(self, bits: Indices) -> Indices:
+        """Return the indices of contexts, given as bits."""
+        if self.space.binary:
+            return bits
+        indices = np.zeros(len(bits), dtype=np.int64)
+        for stride, levels in zip(self.space.strides, self._fields, strict=True):
+            indices += stride * np.searchsorted(levels, bits & levels[-1])
+        return indices
 
     @property
     def finished(self) -> bool:
@@ -81,19 +128,21 @@ class Descent:
         from pcor._kernels.best_first import visit
 
         found = np.empty((count, 2), dtype=np.int64)
-        room = self._size + count * max(self._free, 1)
+        room = self._size + count * max(self._steps, 1)
         if room > len(self._heap):
             self._heap = np.resize(self._heap, (2 * room, 3))
         visited, self._size = visit(
-            self.required, self._places, self._weights, self._free, self._heap, self._size, found
+            *(self._required, self._places, self._weights),
+            *(self._heads, self._of_attribute, self._most),
+            *(self._heap, self._size, found),
         )
-        return found[:visited, 1], found[:visited, 0]
+        return self._indices_of(found[:visited, 1]), found[:visited, 0]
 
     def unvisited(self) -> list[Run]:
         """Return bounds on the contexts not visited yet.
 
         An open end of the heap stands for itself and for all contexts below it: those without
-        some of the values that may still be removed.
+        some of the steps that may still be removed. Limits on whole contexts leave fewer.
         """
         ends = self._heap[: self._size]
         if len(ends) == 0:
@@ -101,17 +150,27 @@ class Descent:
         width = max(1, int(np.ptp(ends[:, 0])) // _BOUNDS)
         ceilings, place = np.unique(-(-ends[:, 0] // width), return_inverse=True)
         counts = np.zeros(len(ceilings), dtype=np.int64)  # float64 would round beyond 2^53
-        np.add.at(counts, place, np.left_shift(1, self._free - ends[:, 2]))
+        np.add.at(counts, place, self._below[ends[:, 2]])
         return [
             Run(int(weight) * width, int(count))
             for weight, count in zip(ceilings, counts, strict=True)
         ]
 
+    @cached_property
+    def _below(self) -> NDArray[np.int64]:
+        """How many contexts can be reached by removing steps from a place on."""
+        reached = [1]
+        for one in reversed(self.space.chains):
+            after = reached[0]
+            # With n steps of the chain still to be removed it has n + 1 levels left.
+            reached = [(n + 1) * after for n in range(len(one.steps), 0, -1)] + reached
+        return np.array(reached, dtype=np.int64)
+
     def totals(self, weights: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the summed weights of the covered cells for every context of the space."""
         from pcor._kernels.lattice import all_totals
 
-        totals: NDArray[np.int64] = all_totals(self.required, weights, self._free)
+        totals: NDArray[np.int64] = all_totals(self.required, weights, self._radices)
         return totals
 
 
@@ -146,66 +205,99 @@ class RankedCandidates:
         return [self._space.mask(int(i)) for i in np.concatenate(self._indices)]
 
 
-def stretches(utilities: NDArray[np.int64], order: Indices) -> list[Run]:
-    """Bound what is left of a falling order by stretches of doubling length, each by its best."""
-    edges = [0, *(1 << power for power in range(len(order).bit_length())), len(order)]
-    return [
-        Run(int(utilities[order[low]]), high - low) for low, high in pairwise(edges) if low < high
-    ]
+def stretches(falling: NDArray[np.int64]) -> list[Run]:
+    """Bound falling utilities by stretches of doubling length, each by its best."""
+    edges = [0, *(1 << power for power in range(len(falling).bit_length())), len(falling)]
+    return [Run(int(falling[low]), high - low) for low, high in pairwise(edges) if low < high]
 
 
 class BestFirst(RankedCandidates):
-    """The valid contexts of a record, best first; ``ordered_selection.Candidates``."""
+    """The valid contexts of a record, best first; ``ordered_selection.Candidates``.
 
-    def __init__(self, validity: Validity, weights: NDArray[np.int64]) -> None:
+    Contexts are met by falling weight, which is their score, or with ``brevity`` bounds it from
+    above: then each waits until nothing that was not met can be better.
+
+    Args:
+        validity: the verdicts on the record.
+        weights: what each cell adds to the utility of a context that covers it.
+        brevity: what each named item of a context's words takes off its score.
+    """
+
+    def __init__(self, validity: Validity, weights: NDArray[np.int64], brevity: int = 0) -> None:
         self._validity = validity
-        self._weights = weights
+        self._weights, self._brevity = weights, brevity
         self._descent = Descent(validity.record, validity.table.cells, weights)
         super().__init__(self._descent.space)
-        self._visited: list[Indices] = []
-        self._utilities = np.zeros(0, dtype=np.int64)  # of all contexts, once they are sorted
+        self._done: list[Indices] = []  # ranked or not valid
+        self._waiting, self._scores = _NOTHING, _NOTHING  # valid and not ranked yet
+        self._met = 0
         self._sorted: Indices | None = None  # the contexts left, best first
+        self._falling = np.zeros(0, dtype=np.int64)  # their utilities
         self._asked = np.zeros(0, dtype=np.int64)  # how many contexts, of each block
         self._whole = np.zeros(0, dtype=bool)  # which blocks were judged as a whole
         self._valid = np.zeros(0, dtype=bool)  # and their verdicts, by context
         self._step = FIRST_STEP
+        if self._space.schema.limited or not self._descent.steps_fit:
+            self._sort()  # the descent would meet many that are not in the family, or cannot begin
 
     @property
     def finished(self) -> bool:
-        """Whether every context was visited."""
-        return self._descent.finished if self._sorted is None else len(self._sorted) == 0
+        """Whether every context was met and ranked."""
+        if self._sorted is not None:
+            return len(self._sorted) == 0
+        return self._descent.finished and len(self._waiting) == 0
 
     def remaining(self) -> Sequence[Run]:
-        """Return bounds on the contexts not visited yet, valid or not."""
-        if self._sorted is None:
-            return self._descent.unvisited()
-        return stretches(self._utilities, self._sorted)
+        """Return bounds on the contexts that are not ranked: those that wait, and those not met."""
+        if self._sorted is not None:
+            return stretches(self._falling)
+        return [*stretches(self._scores), *self._descent.unvisited()]
 
     def advance(self) -> None:
-        """Visit some more contexts and keep the valid ones."""
-        visited = sum(map(len, self._visited))
-        if self._sorted is None and visited >= _SORT_AFTER:
+        """Meet some more contexts and rank the valid ones."""
+        if self._sorted is None and self._met >= _SORT_AFTER:
             self._sort()
         if self._sorted is not None:
             indices, self._sorted = self._sorted[: self._step], self._sorted[self._step :]
-            utilities = self._utilities[indices]
+            falling, self._falling = self._falling[: self._step], self._falling[self._step :]
+            valid = self._verdicts_on(indices)
+            self._append(indices[valid], falling[valid])
         else:
-            indices, utilities = self._descent.visit(self._step)
-            self._visited.append(indices)
-        valid = self._verdicts_on(indices)
-        self._append(indices[valid], utilities[valid])
+            self._descend()
         self._step = min(2 * self._step, LARGEST_STEP)
+
+    def _descend(self) -> None:
+        """Meet the next contexts, and rank those that nothing not met can beat."""
+        indices, scores = self._descent.visit(self._step)
+        self._met += len(indices)
+        valid = self._verdicts_on(indices)
+        self._done.append(indices[~valid])
+        indices, scores = indices[valid], scores[valid]
+        if self._brevity:
+            words = self._space.words_of(indices.astype(np.uint64))
+            scores = scores - self._brevity * clauses_and_items(self._space.schema, words)[1]
+            indices = np.concatenate([self._waiting, indices])
+            scores = np.concatenate([self._scores, scores])
+            order = np.argsort(-scores, kind="stable")
+            indices, scores = indices[order], scores[order]
+        ready = len(indices)
+        if not self._descent.finished:
+            ready = int(np.count_nonzero(scores >= self._descent.ceiling))
+        self._append(indices[:ready], scores[:ready])
+        self._done.append(indices[:ready])
+        self._waiting, self._scores = indices[ready:], scores[ready:]
 
     def _verdicts_on(self, indices: Indices) -> NDArray[np.bool_]:
         """Judge contexts, one by one or with the whole block where many of it are asked for."""
-        if self._sorted is None or not self._validity.detector.has_kernel:
+        if len(self._asked) == 0 or not self._validity.detector.has_kernel:
             return self._verdicts_one_by_one(indices)  # each is a refit: no context too many
-        number = indices >> BLOCK_BITS
+        size = self._block
+        number = indices // size
         wanted = np.bincount(number, minlength=len(self._asked))
         self._asked += wanted
-        dense = (wanted > 0) & (self._asked * _WHOLE_BLOCK_AFTER > 1 << BLOCK_BITS)
+        dense = (wanted > 0) & (self._asked * _WHOLE_BLOCK_AFTER > size)
         for place in np.flatnonzero(dense & ~self._whole):
-            first = int(place) << BLOCK_BITS
+            first = int(place) * size
             judged = block(self._validity, self._space, first).valid
             self._valid[first : first + len(judged)] = judged
         self._whole |= dense
@@ -218,19 +310,44 @@ class BestFirst(RankedCandidates):
         return self._validity.of_words(self._space.words_of(indices.astype(np.uint64)))
 
     def _sort(self) -> None:
-        """Put all that was not visited in order, if the space is not too large for that.
+        """Put all that is not ranked in order, if the space is not too large for that.
 
         What is ranked keeps its place, so the same uniform number still points to the same context.
         """
-        if len(self._space.free) > LARGEST_LIST:
+        if self._space.size > LARGEST_LIST:
+            if not self._descent.steps_fit:
+                self._sort_members()
             return
-        self._utilities = self._descent.totals(self._weights)
-        visited = np.zeros(len(self._utilities), dtype=bool)
-        visited[np.concatenate(self._visited)] = True
-        self._sorted = _heaviest_first(self._utilities, visited)
-        self._valid = np.zeros(len(visited), dtype=bool)
-        self._asked = np.zeros(-(-len(visited) >> BLOCK_BITS), dtype=np.int64)
+        utilities = self._descent.totals(self._weights)
+        done = np.zeros(len(utilities), dtype=bool)
+        if self._brevity:
+            utilities -= self._brevity * self._space.every_clauses_and_items()[1]
+        if self._space.schema.limited:
+            done = ~self._space.every_admitted()
+        for indices in self._done:
+            done[indices] = True
+        self._sorted = _heaviest_first(utilities, done)
+        self._falling = utilities[self._sorted]
+        self._valid = np.zeros(len(done), dtype=bool)
+        self._block = block_size(self._space)
+        self._asked = np.zeros(len(done) // self._block, dtype=np.int64)
         self._whole = np.zeros(len(self._asked), dtype=bool)
+
+    def _sort_members(self) -> None:
+        """Put the contexts that the limits leave in order, of a space with too many others."""
+        members, words = listed_members(self._space)
+        utilities = self._validity.table.cells.totals(words, self._weights)
+        if self._brevity:
+            utilities -= self._brevity * clauses_and_items(self._space.schema, words)[1]
+        order = np.argsort(-utilities, kind="stable")
+        self._sorted, self._falling = members[order], utilities[order]
+
+
+def listed_members(space: Space) -> tuple[NDArray[np.int64], Words]:
+    """Return the contexts of a space that the limits leave, and their bits."""
+    if space.members is None:
+        raise RuntimeError("a plan admits only spaces that can be walked or listed")
+    return space.members.astype(np.int64), space.words_of(space.members)
 
 
 def _heaviest_first(totals: NDArray[np.int64], visited: NDArray[np.bool_]) -> Indices:
@@ -238,7 +355,7 @@ def _heaviest_first(totals: NDArray[np.int64], visited: NDArray[np.bool_]) -> In
     from pcor._kernels.lattice import heaviest_first
 
     # Counting needs a counter for each total up to the largest, which is the number of rows.
-    if int(totals.max()) < len(totals):
+    if int(totals.min()) >= 0 and int(totals.max()) < len(totals):
         counted: Indices = heaviest_first(totals, visited)
         return counted
     left = np.flatnonzero(~visited)
@@ -246,11 +363,14 @@ def _heaviest_first(totals: NDArray[np.int64], visited: NDArray[np.bool_]) -> In
 
 
 def _lightest_first(space: Space, cells: Cells, weights: NDArray[np.int64]) -> Space:
-    """Number the free values by rising weight.
+    """Number the chains by rising weight.
 
     Contexts that lack only light values come early, and numbered this way they share their outer
-    bits: few blocks hold them, and blocks that lack a heavy value wait until they are needed.
+    levels: few blocks hold them, and blocks that lack a heavy value wait until they are needed.
     """
     places, several = cells.cell_places.ravel(), cells.cell_places.shape[1]
     weight = np.bincount(places, np.repeat(weights, several), space.schema.width)
-    return replace(space, order=tuple(sorted(space.free, key=weight.__getitem__)))
+    chains = [
+        float(weight[unpack([sum(one.steps)], space.schema.width)[0]].sum()) for one in space.chains
+    ]
+    return replace(space, order=tuple(sorted(range(len(chains)), key=chains.__getitem__)))

@@ -18,7 +18,7 @@ from pcor.errors import TooLarge, counted, others_code
 from pcor.public.context import Context
 from pcor.public.schema import Value
 from pcor.rows.table import Table, check_table
-from pcor.search.blocks import ENUMERATION_LIMIT, blocks
+from pcor.search.blocks import ENUMERATION_LIMIT, blocks, listed_size
 from pcor.search.validity import Validity
 
 # The advice to raise a limit stops here: at that pace it is eight hours.
@@ -79,7 +79,7 @@ class MatchingContexts:
 def matching_contexts(
     table: Table,
     record: int | str,
-    detector: str | Detector = "lof",
+    detector: str | Detector | None = None,
     *,
     limit: int = ENUMERATION_LIMIT,
     progress: Progress | None = None,
@@ -89,7 +89,7 @@ def matching_contexts(
     Args:
         table: the rows.
         record: the record's id, or its 0-based row number where the schema has no id.
-        detector: a detector or its name.
+        detector: a detector or its name; by default that of the schema, or lof.
         limit: the largest space to enumerate.
         progress: called with (contexts done, contexts in all) now and then.
 
@@ -104,7 +104,7 @@ def matching_contexts(
 def matching_parts(
     table: Table,
     record: int | str,
-    detector: str | Detector = "lof",
+    detector: str | Detector | None = None,
     *,
     limit: int = ENUMERATION_LIMIT,
     progress: Progress | None = None,
@@ -115,17 +115,19 @@ def matching_parts(
     not when the first part is asked for.
     """
     found = table.record(record)
-    check_size(found.space.size, limit)
-    validity = Validity(table, found, get_detector(detector))
+    check_size(listed_size(found.space), limit)
+    validity = Validity(table, found, get_detector(detector, table.schema))
     return _parts(validity, progress)
 
 
 def _parts(validity: Validity, progress: Progress | None) -> Iterator[MatchingContexts]:
     space = validity.record.space
+    done, every = 0, listed_size(space)
     for block in blocks(validity):
-        masks = space.words_of(block.first + np.flatnonzero(block.valid).astype(np.uint64))
+        masks = space.words_of(block.indices[block.valid])
+        done += len(block.valid)
         if progress is not None:
-            progress(block.first + len(block.valid), space.size)
+            progress(done, every)
         yield MatchingContexts(validity.table, masks, block.populations[block.valid])
 
 
@@ -159,30 +161,34 @@ def patience(size: int, advice: str) -> str:
 
 
 def is_outlier(
-    table: Table, record: int | str, context: AnyContext, detector: str | Detector = "lof"
+    table: Table, record: int | str, context: AnyContext, detector: str | Detector | None = None
 ) -> bool:
     """Tell whether the record is an outlier in the context. For the owner only.
 
-    The context may be a ``pcor.Context``, a text such as "job is CEO; any city", or a mapping.
+    The context may be a ``pcor.Context``, a text such as "job is CEO", or a mapping; any context,
+    also one outside the schema's family. Where it does not cover the record, it is no outlier.
 
     Raises:
         RecordError: the record does not exist, or its id is not unique.
         ContextError: the context cannot be read, or is of another schema.
     """
     check_table(table)
-    validity = Validity(table, table.record(record), get_detector(detector))
-    return bool(validity([Context.read(table.schema, context).mask])[0])
+    found, mask = table.record(record), Context.read(table.schema, context).mask
+    if found.space.fixed & ~mask:
+        return False
+    validity = Validity(table, found, get_detector(detector, table.schema))
+    return bool(validity.judge(validity.cells, table.words([mask]))[0])
 
 
 def outliers(
-    table: Table, context: AnyContext | None = None, detector: str | Detector = "lof"
+    table: Table, context: AnyContext | None = None, detector: str | Detector | None = None
 ) -> list[int | str]:
     """Return the records that are outliers in one context. For the owner only.
 
     Args:
         table: the rows.
         context: where to look; by default the whole table.
-        detector: a detector or its name.
+        detector: a detector or its name; by default that of the schema, or lof.
 
     Raises:
         ContextError: the context cannot be read, or is of another schema.
@@ -192,7 +198,7 @@ def outliers(
 
 
 def outlier_rows(
-    table: Table, context: AnyContext | None = None, detector: str | Detector = "lof"
+    table: Table, context: AnyContext | None = None, detector: str | Detector | None = None
 ) -> list[tuple[int | str, float]]:
     """Return the outliers of one context, each with its metric, the largest first. Owner only."""
     check_table(table)
@@ -201,12 +207,12 @@ def outlier_rows(
 
 
 def _flagged(
-    table: Table, context: AnyContext | None, detector: str | Detector
+    table: Table, context: AnyContext | None, detector: str | Detector | None
 ) -> tuple[int, NDArray[np.float64]]:
     """Return a context's mask and the metrics that are outliers in it."""
     full = Context.full(table.schema)
     mask = (full if context is None else Context.read(table.schema, context)).mask
-    rule = get_detector(detector)
+    rule = get_detector(detector, table.schema)
     values, counts = table.distribution(mask)
     if len(values) == 0 or int(counts.sum()) < rule.min_population:
         return mask, values[:0]

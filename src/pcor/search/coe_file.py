@@ -66,7 +66,7 @@ class Tally:
 def write_contexts(
     table: Table,
     record: int | str,
-    detector: str | Detector = "lof",
+    detector: str | Detector | None = None,
     *,
     path: str | Path,
     limit: int = ENUMERATION_LIMIT,
@@ -100,7 +100,7 @@ def write_contexts(
     Args:
         table: the rows.
         record: the record's id, or its 0-based row number where the schema has no id.
-        detector: a detector or its name.
+        detector: a detector or its name; by default that of the schema, or lof.
         path: the file, which ends in ``.parquet``.
         limit: the largest space to enumerate.
         progress: called with (contexts done, contexts in all) now and then.
@@ -114,7 +114,7 @@ def write_contexts(
         WriteError: the file cannot be written.
     """
     check_target(Path(path), (".parquet",), "path=")
-    rule = get_detector(detector)
+    rule = get_detector(detector, table.schema)
     parts = matching_parts(table, record, rule, limit=limit, progress=progress)
     columns = _columns(table, table.record(record).key, rule)
     tally = Tally(table)

@@ -11,11 +11,9 @@ from typing import Any, ClassVar
 
 from pcor.errors import NO_CONTEXT, NoValidContext, TooLarge, check_whole, counted
 from pcor.public.guarantee import USUAL, Guarantee
+from pcor.public.schema import LARGEST_LIST, MOST_NUMBERED, Schema
 from pcor.search.base import Explorer, Search
 from pcor.search.blocks import ENUMERATION_LIMIT
-
-# Contexts are numbered by 64-bit integers, whatever the limit.
-COUNTABLE = 1 << 60
 
 # Within the usual limit the whole space can be listed, so a draw ends whatever the rows are. Beyond
 # it nothing public bounds what a draw takes: it ends when it is decided.
@@ -24,7 +22,7 @@ CAUTION = "most draws are decided after a few contexts, but time and memory depe
 
 def advice(size: int, larger: str, otherwise: str) -> str:
     """Return what else there is, and to raise the limit where that could help."""
-    return otherwise if size > COUNTABLE else f"{otherwise}; or {larger}: {CAUTION}"
+    return otherwise if size > MOST_NUMBERED else f"{otherwise}; or {larger}: {CAUTION}"
 
 
 @dataclass(frozen=True)
@@ -44,35 +42,44 @@ class Direct(Search):
         check_whole("limit", self.limit)
 
     def resolved(
-        self, free: int, *, compiled: bool, limit: int | None = None, guarantee: Guarantee = USUAL
+        self,
+        schema: Schema,
+        *,
+        compiled: bool,
+        limit: int | None = None,
+        guarantee: Guarantee = USUAL,
     ) -> Direct:
         """Return the search with the limit that was given; refuse a space beyond it."""
         del compiled  # a larger space takes longer without a kernel, but ends
         search = self if limit is None else replace(self, limit=limit)
-        search.check(1 << free, guarantee)
+        search.check(schema, guarantee)
         return search
 
-    def check(self, size: int, guarantee: Guarantee = USUAL) -> None:
+    def check(self, schema: Schema, guarantee: Guarantee = USUAL) -> None:
         """Refuse a space that is too large; its size is public, and so is what else there is."""
-        if size <= min(self.limit, COUNTABLE):
+        size, most = schema.most_walked, min(self.limit, MOST_NUMBERED)
+        if schema.drawable(most):
             return
-        most = min(self.limit, COUNTABLE)
+        if size <= most:  # no limit helps: it can be neither listed nor walked
+            most = LARGEST_LIST
         python, cli, service = guarantee.instead
+        which = "numbered before max_clauses and max_named leave some out"
         raise TooLarge(
-            f"{guarantee.drawn_from} draws among all {counted(size)} contexts that can contain a "
-            f"record, more than the limit of {most:,}",
+            f"{guarantee.drawn_from} draws among all {counted(size)} contexts "
+            f"{which if size > schema.most_contexts else 'that can contain a record'}, more than "
+            f"the limit of {most:,}",
             python=advice(size, "raise limit=", python),
             cli=advice(size, "raise --limit", cli),
             service=advice(size, "register it with a larger limit", service),
         )
 
-    def verifications(self, free: int) -> tuple[int, int]:
+    def verifications(self, schema: Schema) -> tuple[int, int]:
         """With luck the draw is decided after the first few, best first."""
-        return min(128, 1 << free), 1 << free
+        return min(128, schema.most_contexts), schema.most_contexts
 
     def explore(self, explorer: Explorer) -> list[int]:
         """Return all valid contexts."""
-        self.check(explorer.space.size)
+        self.check(explorer.space.schema)
         valid = explorer.every_valid()
         if not valid:
             raise NoValidContext(NO_CONTEXT)

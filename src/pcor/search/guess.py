@@ -17,8 +17,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.public.context import Space
+from pcor.public.context import unpack
 from pcor.public.schema import Attribute
+from pcor.public.space import Space
 from pcor.search.base import ContextBits
 
 Numbers = NDArray[np.float64]
@@ -40,9 +41,12 @@ class Guess:
     def __init__(self, space: Space, seed: int) -> None:
         schema = space.schema
         self._bits = np.random.PCG64(seed)
-        self._free = np.array(space.free, dtype=np.int64)
+        self._steps = unpack(space.steps, schema.width)
         self._offsets = np.array(schema.offsets)
-        self._attribute = np.searchsorted(self._offsets, self._free, side="right") - 1
+        self._attribute = np.array([c.attribute for c in space.chains for _ in c.steps], np.int64)
+        ends = np.cumsum([len(c.steps) for c in space.chains])
+        self._long = [slice(e - len(c.steps), e) for c, e in zip(space.chains, ends, strict=True)]
+        self._long = [part for part in self._long if part.stop - part.start > 1]
         self._own = [p for p in range(schema.width) if space.fixed >> p & 1]
         self._usual = np.concatenate([_usual(a) for a in schema.attributes])
         self._spread = np.concatenate(
@@ -60,8 +64,8 @@ class Guess:
         return numbers
 
     def factors(self) -> NDArray[np.uint64]:
-        """Return a random odd number for each free value, to tell contexts apart by their sums."""
-        raw: NDArray[np.uint64] = self._bits.random_raw(len(self._free)) | np.uint64(1)
+        """Return a random odd number for each step, to tell contexts apart by their sums."""
+        raw: NDArray[np.uint64] = self._bits.random_raw(len(self._steps)) | np.uint64(1)
         return raw
 
     def places(self, size: int, count: int) -> NDArray[np.int64]:
@@ -84,15 +88,31 @@ class Guess:
         whole: Numbers = np.rint(weights / np.repeat(totals, sizes, axis=1) * _ROWS)
         return np.maximum(whole, 1)
 
+    def _of_steps(self, weights: Numbers) -> Numbers:
+        """Return the guessed rows of every step for each climber: those of its values."""
+        added: Numbers = weights @ self._steps.T.astype(np.float64)  # exact: whole numbers
+        return added
+
+    def _in_family(self, rows: ContextBits) -> ContextBits:
+        """Return contexts of the family: of each chain as many steps as there were, from its start.
+
+        Changes ``rows``.
+        """
+        for part in self._long:
+            count = rows[..., part].sum(axis=-1, keepdims=True)
+            rows[..., part] = np.arange(part.stop - part.start) < count
+        return rows
+
     def widths(self, rows: ContextBits, weights: Numbers) -> Numbers:
         """Return the logarithm of the guessed rows: attributes multiply, values add.
 
-        ``rows`` has shape (climbers, contexts, free values), ``weights`` (climbers, t).
+        ``rows`` has shape (climbers, contexts, steps), ``weights`` (climbers, t).
         """
         total: Numbers = np.zeros(rows.shape[:2])
+        of_steps = self._of_steps(weights)
         for attribute, own in enumerate(self._own):
             columns = np.flatnonzero(self._attribute == attribute)
-            weight = weights[:, self._free[columns], np.newaxis].astype(np.float32)
+            weight = of_steps[:, columns, np.newaxis].astype(np.float32)
             added = (rows[:, :, columns].astype(np.float32) @ weight)[:, :, 0]
             total += np.log(added + weights[:, own, np.newaxis])
         return total
@@ -114,23 +134,23 @@ class Guess:
         shape = (count, len(self._own))
         kind, share = self.uniform(*shape), self.uniform(*shape)
         share = np.where(kind < 0.4, 1.0, np.where(kind < 0.55, 0.0, share))
-        chosen: ContextBits = self.uniform(count, len(self._free)) < share[:, self._attribute]
-        return chosen
+        chosen: ContextBits = self.uniform(count, len(self._steps)) < share[:, self._attribute]
+        return self._in_family(chosen)
 
     def kicked(self, at: ContextBits) -> ContextBits:
-        """Return the contexts less some values each: one to all of them, few more often."""
+        """Return the contexts less some steps each: one to all of them, few more often."""
         present = at.sum(axis=1, keepdims=True)
         drops = (present + 1.0) ** self.uniform(len(at), 1)
         kept: ContextBits = at & (self.uniform(*at.shape) * np.maximum(present, 1) >= drops)
-        return kept
+        return self._in_family(kept)
 
     def proposals(self, at: ContextBits, weights: Numbers, count: int) -> ContextBits:
-        """Return ``count`` contexts to try from each: values added, half the time some dropped.
+        """Return ``count`` contexts to try from each: steps added, half the time some dropped.
 
-        From one to all that are missing, few more often than many; heavy values are rather added
+        From one to all that are missing, few more often than many; heavy ones are rather added
         and light ones rather dropped, by the square root of their guess.
         """
-        pull = np.sqrt(weights[:, self._free])
+        pull = np.sqrt(self._of_steps(weights))
         adding = _in_parts(np.where(at, 0.0, pull))
         dropping = _in_parts(np.where(at, 1.0 / pull, 0.0))
         missing, present = (~at).sum(axis=1, keepdims=True), at.sum(axis=1, keepdims=True)
@@ -144,7 +164,7 @@ class Guess:
             adding[:, np.newaxis] * adds[:, :, np.newaxis],
         )
         proposed: ContextBits = at[:, np.newaxis] ^ (self.uniform(*chance.shape) < chance)
-        return proposed
+        return self._in_family(proposed)
 
 
 def _usual(attribute: Attribute) -> Numbers:

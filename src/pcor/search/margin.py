@@ -25,12 +25,15 @@ from numpy.typing import NDArray
 from pcor.detectors import CountDetector
 from pcor.errors import ParameterError, plain
 from pcor.mechanism.ordered_selection import Run
+from pcor.public.context import Words
+from pcor.public.schema import LARGEST_LIST
+from pcor.public.space import clauses_and_items
 from pcor.search.best_first import (
     FIRST_STEP,
-    LARGEST_LIST,
     LARGEST_STEP,
     Descent,
     RankedCandidates,
+    listed_members,
     stretches,
 )
 from pcor.search.validity import Validity
@@ -61,6 +64,7 @@ class MarginOrder(RankedCandidates):
         detector: the rule.
         weights: what each cell adds to the utility of a context that covers it.
         steepness: how many people of utility one person of margin is worth.
+        brevity: what each named item of a context's words takes off its utility.
     """
 
     def __init__(
@@ -69,6 +73,7 @@ class MarginOrder(RankedCandidates):
         detector: CountDetector,
         weights: Numbers,
         steepness: int,
+        brevity: int = 0,
     ) -> None:
         cells = validity.table.cells
         self._cells, self._detector, self._steepness = cells, detector, steepness
@@ -76,25 +81,44 @@ class MarginOrder(RankedCandidates):
         self._descent = Descent(validity.record, cells, weights)
         super().__init__(self._descent.space)
         self._step = FIRST_STEP
-        self._weights = weights
+        self._weights, self._brevity = weights, brevity
         self._waiting: Numbers = np.zeros(0, dtype=np.int64)  # visited, and not ranked yet
         self._scores: Numbers = np.zeros(0, dtype=np.int64)  # theirs
         self._visited = 0
         self._listed = False
+        if self._space.schema.limited or not self._descent.steps_fit:
+            self.list_all()
 
     def list_all(self) -> bool:
         """Visit all that is left at once, unless the space is too large for that."""
-        free = len(self._descent.space.free)
-        if not self._listed and free <= LARGEST_LIST:
+        if not self._listed and not self._descent.steps_fit and self._space.size > LARGEST_LIST:
+            self._list_members()
+        if not self._listed and self._space.size <= LARGEST_LIST:
             totals, weights = self._descent.totals, self._weights
-            scores = self._score(
-                totals(weights), totals(self._cells.cell_counts), totals(self._region)
-            )
+            utilities = totals(weights)
+            if self._brevity:
+                utilities -= self._brevity * self._space.every_clauses_and_items()[1]
+            scores = self._score(utilities, totals(self._cells.cell_counts), totals(self._region))
             left = np.ones(len(scores), dtype=bool)
+            if self._space.schema.limited:
+                left = self._space.every_admitted()
             left[np.concatenate([self._waiting, *self._indices])] = False
             self._listed = True
             self._wait(np.flatnonzero(left), scores[left])
         return self._listed
+
+    def _list_members(self) -> None:
+        """Visit the contexts that the limits leave, of a space with too many others."""
+        members, words = listed_members(self._space)
+        self._listed = True
+        self._wait(members, self._scores_of(words, self._cells.totals(words, self._weights)))
+
+    def _scores_of(self, words: Words, utilities: Numbers) -> Numbers:
+        if self._brevity:
+            named = clauses_and_items(self._space.schema, words)[1]
+            utilities = utilities - self._brevity * named
+        n, c = self._cells.populations(words), self._cells.totals(words, self._region)
+        return self._score(utilities, n, c)
 
     @property
     def finished(self) -> bool:
@@ -107,7 +131,7 @@ class MarginOrder(RankedCandidates):
 
     def remaining(self) -> Sequence[Run]:
         """Return bounds on all others: those that wait, and those not visited."""
-        waiting = stretches(self._scores, np.arange(len(self._scores)))
+        waiting = stretches(self._scores)
         if self._nothing_unvisited:
             return waiting
         scale = self._detector.share_exact.denominator
@@ -121,9 +145,11 @@ class MarginOrder(RankedCandidates):
         if not self._nothing_unvisited:
             indices, utilities = self._descent.visit(self._step)
             self._visited += len(indices)
-            words = self._descent.space.words_of(indices.astype(np.uint64))
-            n, c = self._cells.populations(words), self._cells.totals(words, self._region)
-            self._wait(indices, self._score(utilities, n, c))
+            words = self._space.words_of(indices.astype(np.uint64))
+            if self._space.schema.limited:
+                members = self._space.admitted(words)
+                indices, utilities, words = indices[members], utilities[members], words[members]
+            self._wait(indices, self._scores_of(words, utilities))
         ready = min(self._step, len(self._waiting))
         if not self._nothing_unvisited:
             ceiling = self._descent.ceiling * self._detector.share_exact.denominator
@@ -139,7 +165,8 @@ class MarginOrder(RankedCandidates):
 
     def populations(self) -> Numbers:
         """Return the populations of all that waits, in the same order. Private."""
-        return self._descent.totals(self._cells.cell_counts)[self._waiting]
+        words = self._space.words_of(self._waiting.astype(np.uint64))
+        return self._cells.populations(words)
 
     def _score(self, utilities: Numbers, n: Numbers, c: Numbers) -> Numbers:
         return margin_scores(self._detector, self._steepness, utilities, n, c)
@@ -187,22 +214,35 @@ class Requirement:
         people: so much utility.
         margin: so many fewer rows in the record's region than the share allows.
         rows: so many rows: ``people`` of them beyond what is too few for any outlier.
-        of_utility: what else the utility asks for, in words.
+        overlap: whether so many have to be shared with a chosen context as well.
+        brevity: how many rows more for each thing that the words for the context name: in it, or
+            shared.
     """
 
     chance: Fraction
     people: int
     margin: int
     rows: int
-    of_utility: str
+    overlap: bool = False
+    brevity: int = 0
 
     @property
     def condition(self) -> str:
         """Where the record must stand out, and by how much, to go on from "an outlier"."""
         return (
-            f"in some context of at least {self.rows:,} rows{self.of_utility} by a margin of "
-            f"at least {self.margin:,}"
+            f"in some context of at least {self.rows_in_words} by a margin of at least "
+            f"{self.margin:,}"
         )
+
+    @property
+    def rows_in_words(self) -> str:
+        """How many rows the context must cover, and share with a chosen one."""
+        named = f", and {self.brevity:,} more for each thing that its words name,"
+        more = named if self.brevity else ""
+        if not self.overlap:
+            return f"{self.rows:,} rows{more}"
+        shared = f"{self.people:,} rows{more} with the chosen context"
+        return f"{self.rows:,} rows that shares at least {shared}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers, for programs and certificates."""
@@ -211,6 +251,7 @@ class Requirement:
             "people": self.people,
             "margin": self.margin,
             "rows": self.rows,
+            **({"brevity": self.brevity} if self.brevity else {}),
             "text": str(self),
         }
 
@@ -230,6 +271,7 @@ def needed(
     chance: object,
     *,
     overlap: bool = False,
+    brevity: int = 0,
 ) -> Requirement:
     """Return what one context needs so that an invalid one is drawn with at most 1 - chance.
 
@@ -245,5 +287,5 @@ def needed(
     score = math.ceil((math.log(contexts) - math.log(1 - wanted)) / float(eta) * (1 + 1e-12))
     scale = detector.share_exact.denominator
     people, margin = -(-score // scale), -(-score // (steepness * scale))
-    shared = f" that shares at least {people:,} rows with the chosen context" if overlap else ""
-    return Requirement(wanted, people, margin, people + detector.min_population - 1, shared)
+    rows = people + detector.min_population - 1
+    return Requirement(wanted, people, margin, rows, overlap, brevity)

@@ -54,7 +54,7 @@ def get_search(
         search = replace(search, samples=samples)  # type: ignore[call-arg] # it takes them
     if start is not None and search.takes_start:
         search = replace(search, start=start)  # type: ignore[call-arg] # likewise
-    return search.resolved(schema.free, compiled=compiled, limit=limit, guarantee=guarantee)
+    return search.resolved(schema, compiled=compiled, limit=limit, guarantee=guarantee)
 
 
 def is_direct(search: str | Search) -> bool:
@@ -68,7 +68,7 @@ def _named(
     if name == "auto":
         # Whoever gives samples or a start wants a search that has them.
         usual = AUTO_LIMIT if compiled else AUTO_LIMIT_OF_REFITS
-        small = 1 << schema.free <= (usual if limit is None else limit)
+        small = schema.drawable(usual if limit is None else limit)
         return Direct() if small and not sampling else WidestFirst()
     if name not in SEARCHES:
         raise UnknownName("search", name, ["auto", *SEARCHES])

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from pcor.errors import ParameterError, UnknownName, others_code, plain
 from pcor.public.context import Context
+from pcor.public.space import clauses_and_items
 
 if TYPE_CHECKING:
     from pcor.rows.table import Table
@@ -231,9 +232,11 @@ def describe_utility(utility: Utility) -> dict[str, Any]:
     """Return the public parameters of a utility, for a certificate."""
     own = type(utility).__name__
     named = {"name": {PopulationSize: "population", Overlap: "overlap"}.get(type(utility), own)}
-    chosen = "the start context" if awaits_start(utility) else chosen_context(utility)
-    if chosen is not None:
-        named["with"] = str(chosen)
+    chosen = chosen_context(utility)
+    if awaits_start(utility):
+        named["with"] = "the start context"
+    elif chosen is not None:
+        named["with"] = chosen.in_full
     return named | {
         "sensitivity": plain(Fraction(utility.sensitivity)),
         "monotonic": utility.monotonic,
@@ -241,11 +244,19 @@ def describe_utility(utility: Utility) -> dict[str, Any]:
 
 
 class Scorer:
-    """The scores of contexts under one utility, remembered. Private."""
+    """The scores of contexts under one utility, remembered. Private.
 
-    def __init__(self, utility: Utility, table: Table) -> None:
+    Args:
+        utility: how good a context is.
+        table: the rows.
+        brevity: what each named item of a context's words takes off its score. The words are
+            public, so this changes no difference between two tables.
+    """
+
+    def __init__(self, utility: Utility, table: Table, brevity: int = 0) -> None:
         self._utility = utility
         self._table = table
+        self._brevity = brevity
         self._known: dict[int, int] = {}
         self._around: int | None = None  # the context whose neighbours are known
         self.weights = _weights(utility, table) if is_additive(utility) else None
@@ -253,10 +264,14 @@ class Scorer:
     def __call__(self, masks: Sequence[int]) -> list[int]:
         """Score contexts."""
         try:
-            return list(map(self._known.__getitem__, masks))
+            scores = list(map(self._known.__getitem__, masks))
         except KeyError:
             self._learn([mask for mask in dict.fromkeys(masks) if mask not in self._known])
-        return list(map(self._known.__getitem__, masks))
+            scores = list(map(self._known.__getitem__, masks))
+        if self._brevity and masks:
+            named = clauses_and_items(self._table.schema, self._table.words(masks))[1]
+            scores = [s - self._brevity * n for s, n in zip(scores, named.tolist(), strict=True)]
+        return scores
 
     def _learn(self, masks: list[int]) -> None:
         if self.weights is None:

@@ -43,7 +43,19 @@ class Validity:
 
     def of_words(self, words: Words) -> NDArray[np.bool_]:
         """Return the verdicts on contexts of the record's space, without remembering them."""
-        return self.judge(self.cells, words)
+        return self.judge_members(self.cells, words)
+
+    def judge_members(
+        self, cells: CellTable, words: Words, moments: NDArray[np.float64] | None = None
+    ) -> NDArray[np.bool_]:
+        """Judge numbered contexts of the space; those that limits leave out are not valid."""
+        space = self.record.space
+        if not space.schema.limited:
+            return self.judge(cells, words, moments)
+        valid = space.admitted(words)
+        columns = None if moments is None else np.ascontiguousarray(moments[:, valid])
+        valid[valid] = self.judge(cells, np.ascontiguousarray(words[valid]), columns)
+        return valid
 
     def judge(
         self, cells: CellTable, words: Words, moments: NDArray[np.float64] | None = None
@@ -76,7 +88,7 @@ class Validity:
             return self.detector.cell_moments(self.table.cells, self.record.value)
 
     def of_neighbours(self, mask: int) -> NDArray[np.bool_]:
-        """Return the verdicts on the one-bit neighbours of a context.
+        """Return the verdicts on the neighbours of a context in the record's space.
 
         All of them together can cover only rows that miss at most one value of the context, so one
         pass over the table narrows it to those.
@@ -92,8 +104,9 @@ class Validity:
             if around is not None:
                 middle = self.table.words([around])[0]
                 cells = cells.near(middle)
-                places = [(around ^ mask).bit_length() - 1 for mask in inside]
-                moments = self._moments(cells, middle, places, words)
+                if self.record.space.binary:
+                    places = [(around ^ mask).bit_length() - 1 for mask in inside]
+                    moments = self._moments(cells, middle, places, words)
             verdicts = self.judge(cells, words, moments)
             self._known.update(zip(inside, verdicts.tolist(), strict=True))
         return np.array([self._known[mask] for mask in masks], dtype=bool)

@@ -19,9 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.errors import NoValidContext, ParameterError, check_whole
-from pcor.public.context import Space
 from pcor.public.guarantee import USUAL, Guarantee
+from pcor.public.schema import Schema
+from pcor.public.space import Space
 from pcor.search.base import MOST_TRIES, NONE_FOUND, ContextBits, Explorer, GraphSearch
+from pcor.search.blocks import listed_size
 from pcor.search.guess import Guess, Numbers
 
 # How many contexts are proposed unless somebody says otherwise: more where the space is larger, up
@@ -42,17 +44,17 @@ _RIVALS = 16  # of which each climber takes the widest
 _TABU_BITS = 24
 
 
-def usual_tries(free: int, *, compiled: bool = True) -> int:
-    """Return how many contexts to propose where ``free`` values may come or go: a public rule.
+def usual_tries(steps: int, *, compiled: bool = True) -> int:
+    """Return how many contexts to propose where so many steps may come or go: a public rule.
 
-    >>> [usual_tries(free) for free in (22, 60, 106, 990)], usual_tries(22, compiled=False)
+    >>> [usual_tries(steps) for steps in (22, 60, 106, 990)], usual_tries(22, compiled=False)
     ([500000, 2000000, 1779992, 20406], 2000)
     """
     if not compiled:
         return _TRIES_OF_REFITS
-    if free <= _FEW_VALUES:
+    if steps <= _FEW_VALUES:
         return _TRIES_OF_FEW_VALUES
-    return min(_MOST_TRIES, max(_TRIES_OF_REFITS, _TRIES_TIMES_VALUES_SQUARED // free**2))
+    return min(_MOST_TRIES, max(_TRIES_OF_REFITS, _TRIES_TIMES_VALUES_SQUARED // steps**2))
 
 
 @dataclass(frozen=True)
@@ -84,20 +86,25 @@ class WidestFirst(GraphSearch):
             raise ParameterError("seed must be a whole number of at least 0")
 
     def resolved(
-        self, free: int, *, compiled: bool, limit: int | None = None, guarantee: Guarantee = USUAL
+        self,
+        schema: Schema,
+        *,
+        compiled: bool,
+        limit: int | None = None,
+        guarantee: Guarantee = USUAL,
     ) -> WidestFirst:
         """Return the search with its tries as a number, so that a certificate can say it."""
         del limit, guarantee
         if self.tries is not None:
             return self
-        return replace(self, tries=usual_tries(free, compiled=compiled))
+        return replace(self, tries=usual_tries(schema.most_steps, compiled=compiled))
 
-    def verifications(self, free: int) -> tuple[int, int]:
+    def verifications(self, schema: Schema) -> tuple[int, int]:
         """One with luck (the full context) to all tries, and the start."""
-        start = self.start is not None
-        tries = usual_tries(free) if self.tries is None else self.tries
-        few = 1 << free if 1 << free <= tries else 1
-        return min(1 << free, few + start), min(1 << free, tries + start)
+        start, contexts = self.start is not None, schema.most_contexts
+        tries = usual_tries(schema.most_steps) if self.tries is None else self.tries
+        few = contexts if contexts <= tries else 1
+        return min(contexts, few + start), min(contexts, tries + start)
 
     def guess(self, space: Space) -> Guess:
         """Return what the climbers go by."""
@@ -105,10 +112,10 @@ class WidestFirst(GraphSearch):
 
     def explore(self, explorer: Explorer) -> list[int]:
         """Return the widest valid contexts met, a given start first."""
-        tries = usual_tries(len(explorer.space.free)) if self.tries is None else self.tries
+        tries = usual_tries(len(explorer.space.steps)) if self.tries is None else self.tries
         given = [] if self.start is None else [explorer.begin(self.start, tries=1)]
         guess = self.guess(explorer.space)
-        if explorer.space.size <= tries:
+        if listed_size(explorer.space) <= tries:
             found = explorer.rows(explorer.every_valid())
         else:
             found = _Climb(explorer, guess, tries).run(explorer.rows(given))

@@ -50,6 +50,15 @@ def paragraph(text: str, kind: str = "") -> str:
     return f"<p{named}>{html.escape(text)}</p>"
 
 
+def folded(title: str, text: str) -> str:
+    """Return a text that is shown when its title is clicked.
+
+    >>> folded("more", "1 < 2")
+    '<details><summary>more</summary><p>1 &lt; 2</p></details>'
+    """
+    return f"<details><summary>{html.escape(title)}</summary>{paragraph(text)}</details>"
+
+
 def listed(items: Iterable[str]) -> str:
     """Return texts as an HTML list."""
     return f"<ul>{''.join(f'<li>{html.escape(item)}</li>' for item in items)}</ul>"
@@ -72,14 +81,14 @@ def named_rows(rows: Mapping[str, object]) -> str:
     return f"<table>{''.join(_row(name, _text(what)) for name, what in rows.items())}</table>"
 
 
-def chips(values: Mapping[str, Sequence[object]], chosen: Mapping[str, Sequence[object]]) -> str:
-    """Return a table of attributes with all their values, the chosen ones marked."""
-    rows = "".join(
-        _row(name, " ".join(_chip(value, value in chosen[name]) for value in every))
-        for name, every in values.items()
+def chips(rows: Mapping[str, Sequence[tuple[str, bool]]]) -> str:
+    """Return a table of attributes with all their values, each with whether it is chosen."""
+    body = "".join(
+        _row(name, " ".join(_chip(value, chosen) for value, chosen in every))
+        for name, every in rows.items()
     )
     head = '<tr><th scope="col">attribute</th><th scope="col">values</th></tr>'
-    return f"<table>{head}{rows}</table>"
+    return f"<table>{head}{body}</table>"
 
 
 def _chip(value: object, chosen: bool) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from pcor.public import wording
 from pcor.releasing.certificate import JSON_SCHEMA
 from tests.helpers.postgres import postgres
 from tests.helpers.service_routes import ROUTES
@@ -59,6 +60,25 @@ def test_a_release_is_accepted_and_its_certificate_appears(place: World) -> None
     jsonschema.validate(done["release"], json.loads(JSON_SCHEMA.read_text()))
     assert done["release"]["record"] == OUTLIER
     assert done["release"]["private"] is True
+
+
+def test_the_value_of_a_record_is_told_only_where_the_owner_says_so(place: World) -> None:
+    by_default = place.wait(place.ask(draw=4).json()["id"])["release"]
+    assert "metric_value" not in by_default
+    assert f"Record {OUTLIER} is an outlier by pay" in by_default["sentence"]
+    body = registration(show_metric=True, budget={"epsilon": "2"})
+    assert place.send("owner", "PUT", "/v1/datasets/shown", json=body).status_code == 200
+    share = f"/v1/datasets/shown/allotments/{ANALYST}"
+    assert place.send("owner", "PUT", share, json={"epsilon": "1"}).status_code == 200
+    told = place.wait(place.ask(dataset="shown").json()["id"])["release"]
+    value = wording.amount(told["metric_value"], None)
+    assert f"Record {OUTLIER} ({value}) is an outlier by pay" in told["sentence"]
+    assert (
+        place.send(
+            "owner", "PUT", "/v1/datasets/odd", json=body | {"show_metric": "yes"}
+        ).status_code
+        == 422
+    )
 
 
 def test_the_same_key_and_body_give_the_stored_answer(place: World) -> None:

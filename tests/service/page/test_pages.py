@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import pcor
+from pcor.detectors.lof import LOW_BAR
 from pcor.service.app import create_app
 from pcor.service.core import questions
 from pcor.service.page import routes_exposure
@@ -372,3 +374,52 @@ def test_an_abandoned_audit_ends(place: World) -> None:
 def test_a_fresh_application_serves_the_way_in(place: World) -> None:
     with type(place.api)(create_app(place.service.settings)) as api:
         assert "Your key" in api.get("/").text
+
+
+# -- the record's own value -----------------------------------------------------------------------
+
+
+def test_a_stored_answer_tells_no_value_once_the_owner_hides_it(place: World) -> None:
+    """In JSON, on the page, in both certificates; under the old question and the same one anew."""
+    told = registration(show_metric=True, budget={"epsilon": "2"})
+    path = "/v1/datasets/hushed"
+    assert place.send("owner", "PUT", path, json=told).status_code == 200
+    share = {"epsilon": "1"}
+    place.send("owner", "PUT", f"{path}/allotments/{ANALYST}", json=share)
+    first = place.ask(dataset="hushed", call="told").json()["id"]
+    assert place.wait(first)["release"]["metric_value"] == 400.5
+    someone = Person(place, ANALYST)
+    assert "400.5" in someone.get(f"/releases/{first}").text
+    left = place.service.ledger.left("hushed", ANALYST)
+
+    hidden = told | {"show_metric": False, "budget": None}
+    assert place.send("owner", "PUT", path, json=hidden).status_code == 200
+    again = place.ask(dataset="hushed", call="anew").json()["id"]
+    assert place.wait(again)["release"]["record"] == OUTLIER
+    assert place.service.ledger.left("hushed", ANALYST) == left  # answered from the store
+    for name in {first, again}:
+        seen = [
+            place.send(ANALYST, "GET", f"/v1/releases/{name}").text,
+            place.ask(dataset="hushed", call="told").text,
+            *(
+                someone.get(f"/releases/{name}{part}").text
+                for part in ("", "/certificate.json", "/certificate.html")
+            ),
+        ]
+        for text in seen:
+            assert f"Record {OUTLIER} is an outlier by pay" in text
+            assert "400.5" not in text
+            assert "metric_value" not in text
+
+
+def test_a_plan_says_how_low_the_bar_of_lof_is(place: World, owner: Person) -> None:
+    body = registration(detector="lof", budget={"epsilon": "1"})
+    assert place.send("owner", "PUT", "/v1/datasets/low", json=body).status_code == 200
+    asked = {"dataset": "low", "record": OUTLIER, "preset": "small"}
+    planned = place.send("owner", "POST", "/v1/plans", json=asked).json()
+    assert planned["note"] == LOW_BAR
+    assert LOW_BAR in planned["text"]
+    page = owner.get("/ask", params=asked).text
+    assert f"{LOW_BAR}." in html.unescape(page)
+    other = owner.get("/ask", params=asked | {"dataset": DATASET}).text
+    assert "low bar" not in other

@@ -15,9 +15,10 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from pcor.errors import PcorError, SourceError
+from pcor.rows.encoding import is_day
 from pcor.rows.queries.sql import Dialect
 
-KINDS = ("text", "boolean", "integer", "float", "decimal", "other", "nested")
+KINDS = ("text", "boolean", "integer", "float", "decimal", "date", "other", "nested")
 
 
 class Engine(Protocol):
@@ -34,7 +35,7 @@ class Engine(Protocol):
         source: what stands after FROM.
         numbered: the same with the 0-based number of each row as ``pcor_row``; ``None`` where rows
             have no order.
-        kinds: for each column, which of ``KINDS`` it is.
+        kinds: for each column, which of ``KINDS`` it is; ``date`` if each of its values has a day.
     """
 
     dialect: Dialect
@@ -77,6 +78,7 @@ def kind_of(arrow: Any) -> str:
         "integer": (pa.types.is_integer,),
         "float": (pa.types.is_floating,),
         "decimal": (pa.types.is_decimal,),
+        "date": (is_day,),
         "nested": (pa.types.is_nested,),
     }
     for kind, ways in tests.items():

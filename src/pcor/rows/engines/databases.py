@@ -35,6 +35,8 @@ _POSTGRESQL_KINDS = {
     "character varying": "text",
     "character": "text",
     "boolean": "boolean",
+    "date": "date",
+    "timestamp without time zone": "date",
     "ARRAY": "nested",
     "json": "nested",
     "jsonb": "nested",

@@ -31,6 +31,9 @@ _KINDS = {
     "float": "float",
     "double": "float",
     "decimal": "decimal",
+    "date": "date",
+    "timestamp": "date",  # it has no zone of its own: its day is the one that the session shows
+    "timestamp_ntz": "date",
     "array": "nested",
     "map": "nested",
     "struct": "nested",

@@ -31,8 +31,8 @@ from pcor.rows.encoding import (
     check_metric,
     check_outside,
     check_rows,
-    not_numbers,
     nothing_fits,
+    unreadable_column,
 )
 from pcor.rows.engines.base import Engine, rows_changed
 from pcor.rows.queries.nearest import Layers, nearest_by_layers
@@ -364,7 +364,7 @@ class Pushdown:
         self._questions.check_size(found, "cells, combinations of attribute values that occur")
         for name, bad in zip(unreadable, wrong, strict=True):
             if column(found, bad, np.int64).any():
-                raise not_numbers(self.schema, name)
+                raise unreadable_column(self.schema, name)
         for name, sql in read.items():
             if int(column(found, name, np.int64).sum()) != expected[sql]:
                 raise rows_changed()

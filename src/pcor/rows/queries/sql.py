@@ -11,6 +11,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pcor.public.dates import DAY_TEXT, TIME
+
 # What Arrow reads as a number; several engines read more than that ("1_000", "1d").
 _NUMBER = "^([-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)(e[-+]?[0-9]+)?|[-+]?(inf|infinity)|nan)$"
 
@@ -29,6 +31,7 @@ class Dialect:
         escapes: whether a backslash in a text means something.
         is_nan: a condition on ``{}``.
         number: reads the text ``{}`` as a number, NULL where it is none.
+        is_day: a condition on the text ``{0}``: it holds a day.
         same_text: turns ``{}`` into a text that is compared byte by byte.
         overflows: whether a square beyond the largest number is an error.
         infinity: the largest number.
@@ -42,6 +45,7 @@ class Dialect:
     escapes: bool = False
     is_nan: str = "isnan({})"
     number: str = "TRY_CAST(REPLACE(TRIM({}), '_', 'x') AS DOUBLE)"
+    is_day: str = f"regexp_full_match({{0}}, '{DAY_TEXT}')"
     same_text: str = "CAST({} AS VARCHAR)"
     overflows: bool = False
     infinity: str = "CAST('Infinity' AS DOUBLE)"
@@ -96,12 +100,15 @@ DUCKDB = Dialect(
     "duckdb",
     nearest=("max(x, {n}) FILTER (WHERE x < {v})", "min(x, {n}) FILTER (WHERE x >= {v})"),
 )
-POLARS = Dialect("polars", is_nan="{} = CAST('NaN' AS DOUBLE)")
+POLARS = Dialect(
+    "polars", is_nan="{} = CAST('NaN' AS DOUBLE)", is_day=f"{{0}} RLIKE '^({DAY_TEXT})$'"
+)
 SPARK = Dialect(
     "spark",
     quote="`",
     escapes=True,
     number=f"CASE WHEN LOWER(TRIM({{0}})) RLIKE '{_NUMBER}' THEN CAST(TRIM({{0}}) AS DOUBLE) END",
+    is_day=f"{{0}} RLIKE '^({DAY_TEXT})\\\\z'",  # to Java $ is also before a last line break
     same_text="CAST({} AS STRING)",
 )
 POSTGRESQL = Dialect(
@@ -111,6 +118,7 @@ POSTGRESQL = Dialect(
     number=(
         f"CASE WHEN LOWER(TRIM({{0}})) ~ '{_NUMBER}' THEN CAST(TRIM({{0}}) AS DOUBLE PRECISION) END"
     ),
+    is_day=f"{{0}} ~ '^({DAY_TEXT})$'",
     same_text='CAST({} AS TEXT) COLLATE "C"',
     overflows=True,
     infinity="CAST('Infinity' AS DOUBLE PRECISION)",
@@ -121,6 +129,13 @@ SQLITE = Dialect(
     is_nan="FALSE",  # it has none: they are stored as NULL
     # A column may hold numbers in some rows and texts in others; a text is not read as a number.
     number="CASE WHEN typeof({0}) IN ('integer', 'real') THEN CAST({0} AS REAL) END",
+    # It has no patterns of this kind. Its calendar takes 30 February for a day in March.
+    is_day=(
+        "({0} GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]*' "
+        "AND date(substr({0}, 1, 10)) IS substr({0}, 1, 10) "
+        "AND (length({0}) = 10 OR (substr({0}, 11, 1) IN ('T', ' ') "
+        f"AND length({{0}}) > 11 AND substr({{0}}, 12) NOT GLOB '*[^{TIME}]*')))"
+    ),
     same_text="CAST({} AS TEXT)",
     infinity="9e999",
 )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from pcor.errors import SourceError
 from pcor.public.schema import Attribute, Metric, Schema, find_code
-from pcor.rows.encoding import bins_not_numeric, metric_not_numeric
+from pcor.rows.encoding import metric_not_numeric, not_for_bins
 from pcor.rows.engines.base import Engine, marks_of, translated_errors
 from pcor.rows.queries.sql import Cell
 
@@ -58,7 +58,7 @@ class SqlEncoding:
     Attributes:
         attributes: how each attribute is encoded.
         metric: the metric as a 64-bit float, NULL where it is missing.
-        unreadable: for columns of texts that should be numbers: whether a row's is none.
+        unreadable: for columns of texts that should be numbers or dates: whether a row's is none.
     """
 
     attributes: tuple[AttributeEncoding, ...]
@@ -268,13 +268,35 @@ def _metric(engine: Engine, metric: Metric) -> tuple[str, str]:
 
 def _bin(engine: Engine, attribute: Attribute, column: str) -> tuple[str, str]:
     """Write the bin of each row; not-a-number is not below any edge."""
-    number, doubt = _number(engine, attribute.name, column)
-    if number is None:
-        raise bins_not_numeric(attribute)
-    first, *inner, last = (engine.dialect.literal(float(edge)) for edge in attribute.edges or ())
-    steps = [f"WHEN {number} < {edge} THEN {code}" for code, edge in enumerate(inner)]
-    ladder = f"WHEN {number} < {first} THEN NULL {' '.join(steps)}"
-    return f"CASE {ladder} WHEN {number} <= {last} THEN {len(inner)} ELSE NULL END", doubt
+    read = _day if attribute.days else _number
+    value, doubt = read(engine, attribute.name, column)
+    if value is None:
+        raise not_for_bins(attribute)
+    first, *inner, last = _edges(engine, attribute)
+    steps = [f"WHEN {value} < {edge} THEN {code}" for code, edge in enumerate(inner)]
+    ladder = f"WHEN {value} < {first} THEN NULL {' '.join(steps)}"
+    return f"CASE {ladder} WHEN {value} <= {last} THEN {len(inner)} ELSE NULL END", doubt
+
+
+def _edges(engine: Engine, attribute: Attribute) -> list[str]:
+    """Write the edges of bins as what ``_number`` or ``_day`` makes of a column."""
+    if not attribute.days:
+        return [engine.dialect.literal(edge) for edge in attribute.thresholds]
+    edges = [f"'{edge}'" for edge in attribute.edges or ()]
+    typed = engine.kinds[attribute.name] == "date"
+    return [f"CAST({edge} AS DATE)" for edge in edges] if typed else edges
+
+
+def _day(engine: Engine, name: str, column: str) -> tuple[str | None, str]:
+    """Return a column as days, or as texts that sort like them; and when a text is no day."""
+    kind, dialect = engine.kinds[name], engine.dialect
+    if kind == "date":
+        return f"CAST({column} AS DATE)", ""
+    if kind != "text":
+        return None, ""
+    text = dialect.same_text.format(column)
+    day = dialect.is_day.format(text)
+    return f"SUBSTR({text}, 1, 10)", f"{column} IS NOT NULL AND TRIM({text}) <> '' AND NOT ({day})"
 
 
 def _number(engine: Engine, name: str, column: str) -> tuple[str | None, str]:

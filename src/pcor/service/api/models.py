@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import Path, Query
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, create_model
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, create_model
 
 from pcor.releasing.settings import Option, Settings
 
@@ -84,8 +84,10 @@ def _type(default: object, option: Option) -> Any:
     """Return what a setting may be in the body of a request."""
     if option.kind == "amount":
         kind: Any = AmountField
+    elif option.kind == "switch":
+        kind = StrictBool
     elif option.kind == "whole":
-        kind = Annotated[int, Field(ge=1, le=option.most, strict=True)]
+        kind = Annotated[int, Field(ge=option.least, le=option.most, strict=True)]
     else:
         kind = Literal[option.names()] if option.only and option.names else Name
     return kind | None if default is None else kind

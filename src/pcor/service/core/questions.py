@@ -24,6 +24,7 @@ from pcor.ledger.charges import find_charge
 from pcor.ledger.entries import lock_head
 from pcor.releasing.amounts import amount
 from pcor.releasing.answers import ERROR_FORMAT
+from pcor.releasing.certificate import Release
 from pcor.releasing.plan import Plan
 from pcor.releasing.request import canonical, canonical_record, fingerprint
 from pcor.service.core.jobs import (
@@ -272,7 +273,21 @@ def see(service: Service, key: Key, name: str) -> tuple[Job, Mapping[str, Any] |
     job, answer = service.seen.get(name) or _look(service, name)
     if job is None or (key.role != "owner" and job.request.analyst != key.payer):
         raise unknown("release")
-    return job, answer
+    return job, answer if answer is None else _told(service, job, answer)
+
+
+def _told(service: Service, job: Job, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a stored answer, without the record's metric where the owner does not have it told.
+
+    It may have been stored while it was told: under another version, or by a ledger's own release.
+    """
+    if "metric_value" not in answer:
+        return answer
+    asked, newest = (service.registration(job.request.dataset, v) for v in (job.version, None))
+    if asked.settings.show_metric and newest.settings.show_metric:
+        return answer
+    hiding = replace(asked.settings, show_metric=False)
+    return Release.from_dict(answer, hiding.plan(asked.schema, job.request.epsilon)).to_dict()
 
 
 def _look(service: Service, name: str) -> tuple[Job | None, Mapping[str, Any] | None]:

@@ -19,6 +19,17 @@ from pcor.service.api.models import DatasetBody
 from pcor.service.core.problems import Problem
 from pcor.service.core.registry import PRESETS, Registration
 
+
+def _written(value: object) -> str:
+    """Write a setting as a field of the form holds it; a switch as one of its two words."""
+    if isinstance(value, bool):
+        return SWITCH[value]
+    return "" if value is None else str(value)
+
+
+# A switch that is off, and one that is on.
+SWITCH = ("no", "yes")
+
 # What the form is filled with before anybody has written into it.
 EMPTY: dict[str, str] = {
     "name": "",
@@ -33,17 +44,33 @@ EMPTY: dict[str, str] = {
     "cap": "",
     "budget_delta": "",
     "replaces": "",
-    **{name: str(default or "") for name, default, _ in Settings.options("service")},
+    **{name: _written(default) for name, default, _ in Settings.options("service")},
 }
 
 
-def setting_fields(*, first: bool) -> list[tuple[str, object, Option]]:
-    """Return the settings in the form, as they are declared: the first, or the others."""
-    return [one for one in Settings.options("service") if one[2].first == first]
+def setting_fields(*, first: bool) -> list[tuple[str, object, Option, tuple[str, ...]]]:
+    """Return the settings in the form, the first or the others, as they are declared.
+
+    Each with what can be chosen; nothing where it is written.
+    """
+    return [
+        (name, default, option, _choices(default, option))
+        for name, default, option in Settings.options("service")
+        if option.first == first
+    ]
+
+
+def _choices(default: object, option: Option) -> tuple[str, ...]:
+    if option.kind == "switch":
+        return SWITCH
+    if not option.chosen or option.names is None:
+        return ()
+    names = option.names()
+    return names if default is not None else ("", *names)
 
 
 _NAME = re.compile(r"[^\x00-\x1f/]{1,200}")
-_WHOLE = {name for name, _, option in Settings.options("service") if option.kind == "whole"}
+_KINDS = {name: option.kind for name, _, option in Settings.options("service")}
 
 
 def fields_of(registration: Registration) -> dict[str, str]:
@@ -53,7 +80,7 @@ def fields_of(registration: Registration) -> dict[str, str]:
     one replaces is part of the form.
     """
     settings = registration.settings.to_json().items()
-    options = {name: "" if value is None else str(value) for name, value in settings}
+    options = {name: _written(value) for name, value in settings}
     presets = {name: plain(registration.presets[name]) for name in PRESETS}
     records = registration.records
     return {
@@ -127,9 +154,11 @@ def _records(text: str) -> list[str] | str:
 
 
 def _option(name: str, text: str) -> str | int | None:
+    if _KINDS[name] == "switch":
+        return text == SWITCH[True]
     if not text:
         return None
-    if name in _WHOLE:
+    if _KINDS[name] == "whole":
         if not (text.isascii() and text.isdigit()) or len(text) > 19:
             raise Problem(422, "invalid", f"{name} must be a whole number, or empty")
         return int(text)

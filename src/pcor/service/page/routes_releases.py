@@ -48,6 +48,7 @@ def show_release(request: Request, key: Asker, name: Identifier) -> Response:
     job, answer = questions.see(service, key, name)
     certificate, error = (None, None) if answer is None else questions.split(answer)
     registration = service.registration(job.request.dataset, job.version)
+    plan = registration.plan(job.request.epsilon)
     wait = 0.0 if answer is not None else questions.seconds_to_look(service, job)
     page = render(
         request,
@@ -62,7 +63,8 @@ def show_release(request: Request, key: Asker, name: Identifier) -> Response:
         reload=math.ceil(wait) + 1,
         certificate=certificate,
         error=error,
-        plan=registration.plan(job.request.epsilon),
+        headline="" if certificate is None else Release.from_dict(certificate, plan).headline,
+        plan=plan,
         grid=() if certificate is None else grid(registration.schema, certificate["bits"]),
     )
     if answer is None:

@@ -13,7 +13,9 @@ from fractions import Fraction
 from typing import Any
 
 from pcor.errors import plain
+from pcor.public.context import Context
 from pcor.public.schema import Schema
+from pcor.public.wording import marked
 from pcor.releasing.plan import Plan
 from pcor.releasing.settings import Settings
 
@@ -67,7 +69,7 @@ def releases(number: int) -> str:
 
 def returns(plan: Plan, record: int | str) -> str:
     """Write what comes back."""
-    return plan.guarantee.returned(record, plan.schema.metric.column, plan.promise.validity)
+    return plan.guarantee.returned(record, plan.schema.metric.spoken, plan.promise.validity)
 
 
 def details(plan: Plan) -> Iterator[tuple[str, str]]:
@@ -114,6 +116,4 @@ def grid(schema: Schema, bits: str) -> Iterator[tuple[str, list[tuple[str, bool]
     >>> list(grid(schema, "101"))
     [('job', [('CEO', True), ('Cook', False)]), ('city', [('Rome', True)])]
     """
-    chosen = iter(bits)
-    for attribute in schema.attributes:
-        yield attribute.name, [(str(value), next(chosen) == "1") for value in attribute.values]
+    yield from marked(schema, Context.from_bits(schema, bits).mask).items()

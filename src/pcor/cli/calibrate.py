@@ -1,0 +1,110 @@
+"""``pcor calibrate``: how rare it is to stand out in a table, as a table, JSON or a chart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import pcor
+from pcor.audit.calibration import EXPOSED, ROWS, Calibration, CalibrationPoint
+from pcor.audit.calibration import calibrate as calibration_of
+from pcor.cli import options
+from pcor.cli.output import OWNER_ONLY, check_plots, guarded, progress_bar, say, say_json, tell
+from pcor.cli.setting_flags import DetectorName
+from pcor.errors import counted
+from pcor.public.schema import Schema
+from pcor.search.blocks import ENUMERATION_LIMIT
+from pcor.support.files import check_target, write_text
+
+ENDINGS = (".png", ".svg", ".html", ".json")
+HEADINGS = ("family", "detector", "contexts", "stand out", "95 %", "named", "exposed")
+
+
+@guarded
+def calibrate(
+    file: options.File,
+    schema: options.SchemaFile,
+    detector: DetectorName = None,
+    rows: Annotated[int, typer.Option(help="How many random rows to look at.")] = ROWS,
+    exposed: Annotated[
+        int, typer.Option(help="Of how many that stand out to count whom a release exposes.")
+    ] = EXPOSED,
+    seed: Annotated[int, typer.Option(help="Of which rows are looked at.")] = 0,
+    limit: Annotated[
+        int, typer.Option(help="Families with more contexts for a record are left out.")
+    ] = ENUMERATION_LIMIT,
+    out: Annotated[
+        Path | None, typer.Option(help="Also write a .png, .svg, .html or .json file.")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """OWNER ONLY: tell how many rows stand out somewhere: does an answer mean anything here?
+
+    Random rows are looked at, in the schema's family of contexts and in a few others, by the
+    detector and a stricter one. Where nearly every row is an outlier in some context, declare a
+    smaller family (contexts, groups, max_clauses in the schema) or a stricter detector.
+
+    Example: pcor calibrate claims.csv --schema claims.toml --detector grubbs
+    """
+    if out is not None:
+        check_target(out, ENDINGS)
+        if out.suffix.lower() != ".json":
+            check_plots(f"--out {str(out)!r}", ". --json, and --out with .json, work without them")
+    table = pcor.Table(file, Schema.from_file(schema, draft=True))
+    with progress_bar(f"{rows:,} rows in each family") as progress:
+        found = calibration_of(
+            table,
+            rows,
+            detector,
+            exposed=exposed,
+            seed=seed,
+            limit=limit,
+            progress=progress,
+        )
+    if out is not None:
+        _write(out, found)
+        tell(f"{OWNER_ONLY} Written to {out}")
+    if as_json:
+        say_json(found.to_dict())
+        return
+    say(OWNER_ONLY)
+    say("\n".join(_lines(found.points)))
+    for name, contexts in found.left_out.items():
+        say(f"{name}: not looked at, a record can have {counted(contexts)} contexts")
+
+
+def _write(out: Path, found: Calibration) -> None:
+    if out.suffix.lower() == ".json":
+        write_text(out, json.dumps(found.to_dict(), indent=1, ensure_ascii=False) + "\n")
+        return
+    from pcor.audit.charts import calibration_chart
+    from pcor.support.pictures import save_picture
+
+    save_picture(calibration_chart(found.points), out)
+
+
+def _lines(points: Sequence[CalibrationPoint]) -> list[str]:
+    """Lay out one line for each family and rule."""
+    rows = [HEADINGS, *map(_row, points)]
+    wide = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, wide, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _row(point: CalibrationPoint) -> tuple[str, ...]:
+    low, high = point.interval
+    return (
+        point.family,
+        point.detector,
+        counted(point.contexts),
+        f"{point.standing_out:,} of {point.rows:,}",
+        f"{low:.0%} to {high:.0%}",
+        "-" if point.named is None else f"{point.named:.1f}",
+        "-" if point.exposed is None else f"{point.exposed:,.1f}",
+    )

@@ -1,0 +1,142 @@
+"""A context as the condition of an SQL query, as short as it can be and still exact.
+
+Public: everything here; nothing reads a table. Names and texts are quoted and escaped. What may be
+left out, and what may be said by exception or as a range, follows from what the schema says of rows
+outside the domain:
+
+- ``outside = "error"``: there are none, or the table is refused. So an attribute with all values
+  needs no condition, and a condition need only tell declared values apart.
+- ``outside = "drop"``: there may be such rows, and nulls, and no context covers them. So all that a
+  context has is listed, also where that is every value.
+- ``other``: such rows count as one of the values. A context that has it is said by what it lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pcor.public.dates import ONE_DAY
+from pcor.public.phrase import Item, chosen, runs
+from pcor.public.schema import Attribute, Schema, Value
+
+_EVERY = "/* all declared values */"
+
+
+def where(schema: Schema, mask: int) -> str:
+    """Write a context, given by its bits, as the condition of an SQL WHERE clause.
+
+    It selects from the raw table the rows that the context covers, given that they fit the schema.
+    """
+    conditions = (
+        _condition(attribute, chosen(mask, attribute, offset))
+        for attribute, offset in zip(schema.attributes, schema.offsets, strict=True)
+    )
+    return " AND ".join(one for one in conditions if one) or "TRUE"
+
+
+def _condition(attribute: Attribute, codes: list[int]) -> str:
+    """Return the condition on one attribute; nothing where every row meets it."""
+    column = _name(attribute.name)
+    lacks = [code for code in range(len(attribute.values)) if code not in codes]
+    if not lacks:
+        every = f"{_among(column, attribute, codes)} {_EVERY}"
+        return every if attribute.outside == "drop" else ""
+    if attribute.other is not None and attribute.codes[attribute.other] in codes:
+        return f"({column} IS NULL OR {_listed(column, attribute, lacks, but=True)})"
+    if attribute.outside != "error" or attribute.edges is not None:
+        return _among(column, attribute, codes)
+    return min(_exact_ways(column, attribute, codes, lacks), key=lambda way: way[0])[1]
+
+
+def _among(column: str, attribute: Attribute, codes: list[int]) -> str:
+    """Say which values are meant, so that no other value is selected either."""
+    if attribute.edges is None:
+        return _listed(column, attribute, codes)
+    fits = attribute.outside == "error"
+    ranges = [_bins(column, attribute, run, fits=fits) for run in runs(codes)]
+    return ranges[0] if len(ranges) == 1 else f"({' OR '.join(ranges)})"
+
+
+def _exact_ways(
+    column: str, attribute: Attribute, codes: list[int], lacks: list[int]
+) -> Iterator[tuple[int, str]]:
+    """Yield conditions that tell declared values from one another, which are all that occur.
+
+    Each with how many values it writes; of those with as few, the first reads best.
+    """
+    for places, but in ((codes, False), (lacks, True)):
+        yield len(places), _listed(column, attribute, places, but=but)
+        if _sorts_like_text(attribute):
+            yield from _number_ranges(column, attribute, places, but=but)
+
+
+def _sorts_like_text(attribute: Attribute) -> bool:
+    """Tell whether ranges select the same rows where the column holds the numbers as text."""
+    values = attribute.values
+    is_whole = attribute.kind == "integer" and min(values) >= 0  # type: ignore[operator]
+    return is_whole and len({len(str(value)) for value in values}) == 1
+
+
+def _number_ranges(
+    column: str, attribute: Attribute, codes: list[int], *, but: bool = False
+) -> Iterator[tuple[int, str]]:
+    """Yield a range, if these numbers are all that are declared between their ends."""
+    numbers = [attribute.values[code] for code in codes]
+    low, high = min(numbers), max(numbers)
+    if sum(low <= value <= high for value in attribute.values) > len(codes):  # type: ignore[operator]
+        return
+    if low == min(attribute.values):
+        yield 1, f"{column} {'>' if but else '<='} {_literal(high)}"
+    elif high == max(attribute.values):
+        yield 1, f"{column} {'<' if but else '>='} {_literal(low)}"
+    else:
+        between = "NOT BETWEEN" if but else "BETWEEN"
+        yield 2, f"{column} {between} {_literal(low)} AND {_literal(high)}"
+
+
+def _listed(column: str, attribute: Attribute, codes: list[int], *, but: bool = False) -> str:
+    values = [_literal(attribute.values[code]) for code in codes]
+    if len(values) == 1:
+        return f"{column} {'<>' if but else '='} {values[0]}"
+    return f"{column} {'NOT IN' if but else 'IN'} ({', '.join(values)})"
+
+
+def _bins(column: str, attribute: Attribute, run: Item, *, fits: bool) -> str:
+    """Write bins that touch as one range, which needs no end where every row ``fits``."""
+    is_first, is_last = run.first == 0, run.last == len(attribute.values) - 1
+    low, high = _ends(attribute, run)
+    parts = []
+    if low and not (fits and is_first):
+        parts.append(f"{column} {low}")
+    if high and not (fits and is_last):
+        parts.append(f"{column} {high}")
+    return (
+        f"({' AND '.join(parts)})" if len(parts) == 2 else "".join(parts) or f"{column} IS NOT NULL"
+    )
+
+
+def _ends(attribute: Attribute, run: Item) -> tuple[str, str]:
+    """Write what a row of these bins is at least, and below what it is; nothing for no end."""
+    if attribute.days:
+        # Below the next day: a column of moments, or of texts with them, has later ones that day.
+        first, last = attribute.days[run.first][0], attribute.days[run.last][1]
+        return f">= '{first}'", f"< '{last + ONE_DAY}'"
+    edges = attribute.edges or ()
+    low, high = edges[run.first], edges[run.last + 1]
+    is_last = run.last == len(edges) - 2
+    return (
+        "" if low == float("-inf") else f">= {low!r}",
+        "" if high == float("inf") else f"{'<=' if is_last else '<'} {high!r}",
+    )
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(value: Value) -> str:
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return repr(value)
