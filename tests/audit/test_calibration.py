@@ -13,7 +13,7 @@ from tests.helpers.family_tables import TWINS, family_table
 def test_who_stands_out_is_who_has_a_valid_context() -> None:
     detector, twin = TWINS["grubbs"]
     seen = set()
-    for seed in range(25):
+    for seed in range(12):
         case = family_table(seed, rows=25)
         found = calibrate(case.table, rows=1000, detector=detector, exposed=0).points[0]
         valid = [case.of(row).coe(twin, detector.min_population) for row in range(len(case.metric))]
