@@ -342,7 +342,11 @@ def test_a_missing_column_is_offered_the_nearest_that_there_is() -> None:
         ("age", ["99", "1", "1", "1"], 'declare what could occur, or outside = "drop" leaves'),
         ("age", ["old", "1", "1", "1"], "or declare values instead of edges"),
         ("m", ["1", "", "3", "4"], 'missing = "drop" under [metric] leaves such rows out'),
-        ("m", ["1", "x", "3", "4"], 'or empty them and set missing = "drop" under [metric]'),
+        (
+            "m",
+            ["1", "x", "3", "4"],
+            'or name them in missing_values and set missing = "drop" under [metric]',
+        ),
         ("m", ["inf", "2", "3", "4"], "correct or remove them"),
         ("key", ["p", "p", "q", "r"], "or declare no id: rows are then counted from 0"),
         ("job", [["a"], ["b"], [], None], "leave this attribute out"),

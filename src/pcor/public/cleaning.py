@@ -21,6 +21,7 @@ What is left is compared with the domain. Every declared value is a spelling of 
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,7 +45,7 @@ BLANKS = " \t\n\r\u00a0\u2007\u202f\u3000"
 # The rules that are about how a value is spelled.
 SPELLING = ("strip", "ignore_case", "aliases", "merge")
 
-_NUMBER = re.compile(r"[-+]?((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|inf|infinity)", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -136,12 +137,12 @@ def read_rules(attribute: Attribute) -> dict[str, Any]:
             raise SchemaError(f"{who}: merge must have a list of spellings for {value!r}")
     declared = attribute.edges is not None or attribute.date is not None
     values = attribute.values or (() if declared else tuple(merge))
-    place = {value: number for number, value in enumerate(values)}
-    by_place = sorted(merge.items(), key=lambda pair: place.get(pair[0], len(place)))
+    places = list(values)
+    by_place = sorted(merge, key=lambda v: places.index(v) if v in places else len(places))
     return {
         "values": values,
         "aliases": tuple(sorted(aliases.items())),
-        "merge": tuple((value, tuple(spellings)) for value, spellings in by_place),
+        "merge": tuple((value, tuple(merge[value])) for value in by_place),
         "missing_values": read_words(who, attribute.missing_values),
     }
 
@@ -179,6 +180,8 @@ def check_rules(attribute: Attribute) -> None:
             )
     if attribute.edges is not None:
         return
+    if kind == "text":
+        attribute.spellings  # noqa: B018 (which is refused here, or never)
     for word in attribute.missing_values:
         if (code := attribute.cell_code(word)) >= 0:
             raise SchemaError(
@@ -272,7 +275,8 @@ def numbers_among(words: Iterable[str]) -> list[float]:
     >>> numbers_among(["?", "-1", "1e3"])
     [-1.0, 1000.0]
     """
-    return [float(word) for word in words if _NUMBER.fullmatch(word)]
+    numbers = (float(word) for word in words if _NUMBER.fullmatch(word))
+    return [number for number in numbers if math.isfinite(number)]
 
 
 def days_among(words: Iterable[str]) -> list[date]:

@@ -75,12 +75,14 @@ def _but_missing(column: str, attribute: Attribute, codes: list[int]) -> Iterato
             yield among(column, list(map(repr, inside)), but=True)
         return
     days = days_among(words)
+    bins = [attribute.days[code] for code in codes]
     for day in days:
-        if any(first <= day <= last for first, last in map(attribute.days.__getitem__, codes)):
+        if any(first <= day <= last for first, last in bins):
             yield f"NOT ({column} >= '{day}' AND {column} < '{day + ONE_DAY}')"
-    # Between two days lies no other text but one that begins with a digit, in any collation.
-    texts = [word for word in words if word[0] in "0123456789" and word not in map(str, days)]
-    if texts:
+    # A text lies between two days only if it begins as their years do, in any collation.
+    years = [(str(first)[:4], str(last + ONE_DAY)[:4]) for first, last in bins]
+    texts = [word for word in words if any(low <= word[:4] <= high for low, high in years)]
+    if texts := [word for word in texts if word not in map(str, days)]:
         yield among(column, list(map(text_literal, texts)), but=True)
 
 

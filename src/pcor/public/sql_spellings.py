@@ -27,11 +27,8 @@ def listed(column: str, spellings: Spellings, texts: Sequence[str], *, but: bool
         column = f"TRIM({column}, {text_literal(BLANKS)})"
     if not spellings.ignore_case:
         return among(column, list(map(text_literal, texts)), but=but)
-    groups = list(_groups(texts))
-    ways = [_ignoring_case(column, group, but=but) for group in groups]
-    if len(ways) == 1 and len(capitals("".join(groups[0]))) <= MOST_REPLACED:
-        return ways[0]
-    return f"({(' AND ' if but else ' OR ').join(ways)})"
+    ways = [_ignoring_case(column, group, but=but) for group in _groups(texts)]
+    return ways[0] if len(ways) == 1 else f"({(' AND ' if but else ' OR ').join(ways)})"
 
 
 def among(column: str, literals: Sequence[str], *, but: bool = False) -> str:
