@@ -358,6 +358,28 @@ def test_each_misfit_comes_with_a_remedy(column: str, cells: list[Any], remedy: 
     assert str(only).endswith(f"; {only.remedy}")
 
 
+def test_a_word_that_means_no_value_is_told_as_one_and_a_spelling_is_no_misfit() -> None:
+    words = ["?", "-1"]
+    schema = Schema(
+        metric={"column": "m", "missing_values": words},
+        attributes={
+            "job": {"values": ["a", "b"], "missing_values": words, "strip": True},
+            "age": {"edges": [-5, 5], "missing_values": words},
+            "day": {"edges": ["2019-01-01", "2020-01-01"], "missing_values": words, "strip": True},
+        },
+    )
+    fine = {"m": "1", "job": " a", "age": "2", "day": "2019-03-14 "}
+    rows = [fine, dict.fromkeys(fine, "?"), dict.fromkeys(fine, "-1"), fine]
+    found = misfits(pa.Table.from_pylist(rows), schema)
+    assert [(m.column, m.problem, m.rows, m.examples) for m in found] == [
+        (name, "no value", 2, ()) for name in fine
+    ]
+    wrong = misfits(pa.Table.from_pylist([*rows, dict.fromkeys(fine, "x")]), schema)
+    assert [(m.column, m.examples) for m in wrong if m.examples] == [
+        (name, ("'x' (1)",)) for name in fine
+    ]
+
+
 def test_a_table_with_none_of_the_columns_is_told_column_by_column() -> None:
     found = misfits(pa.table({"other": [1]}), SCHEMA)
     assert [m.column for m in found] == ["m", "job", "age", "key"]

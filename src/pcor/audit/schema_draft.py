@@ -22,10 +22,10 @@ import numpy as np
 import pyarrow as pa
 
 from pcor.errors import MetricError, SourceError, did_you_mean
-from pcor.public.cleaning import is_missing
 from pcor.public.dates import DAY_TEXT, PERIODS, Span
 from pcor.public.guarantee import OWNER_ONLY, PureDP
 from pcor.public.schema import REVIEW, Attribute, Metric, Schema, Value, toml_value
+from pcor.public.spellings import is_missing
 from pcor.rows.columns import check_separator, column_names, read_columns
 from pcor.rows.encoding import (
     LARGEST_METRIC,

@@ -19,7 +19,9 @@ from typing import Any
 import numpy as np
 
 from pcor.errors import UNPRINTABLE, ContextError, SchemaError, did_you_mean, is_printable
-from pcor.public.cleaning import (
+from pcor.public.dates import ONE_DAY, Span, day_number, read_days, read_span
+from pcor.public.family import Groups, check_kind, read_groups
+from pcor.public.spellings import (
     Aliases,
     Merge,
     Spellings,
@@ -28,8 +30,6 @@ from pcor.public.cleaning import (
     read_words,
     spellings_of,
 )
-from pcor.public.dates import ONE_DAY, Span, day_number, read_days, read_span
-from pcor.public.family import Groups, check_kind, read_groups
 
 Value = str | int | float | bool
 Edge = float | Day

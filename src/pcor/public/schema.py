@@ -73,7 +73,6 @@ from types import MappingProxyType
 from typing import Any
 
 from pcor.errors import ContextError, RecordError, SchemaError, did_you_mean
-from pcor.public.cleaning import SPELLING
 from pcor.public.domain import (
     MISSING,
     OUTSIDE,
@@ -87,6 +86,7 @@ from pcor.public.domain import (
 )
 from pcor.public.family import MOST_SETS, combined, most_sets, most_sizes, most_steps
 from pcor.public.record_ids import TYPES, check_declared, matches
+from pcor.public.spellings import SPELLING
 
 # A schema is declared with these, so they are found here too.
 __all__ = [

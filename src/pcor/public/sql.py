@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pcor.public.cleaning import BLANKS, days_among, numbers_among
 from pcor.public.dates import ONE_DAY
 from pcor.public.phrase import Item, chosen, runs
 from pcor.public.schema import Attribute, Schema, Value
+from pcor.public.spellings import BLANKS, days_among, numbers_among
 from pcor.public.sql_spellings import among, listed, text_literal
 
 _EVERY = "/* all declared values */"

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pcor.public.cleaning import BLANKS, Spellings, capitals
+from pcor.public.spellings import BLANKS, Spellings, capitals
 
 # SQLite before 3.46 parses 27 functions inside one another, fewer behind brackets of their own.
 MOST_REPLACED = 18

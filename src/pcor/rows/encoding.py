@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pcor.errors import DomainError, MetricError, SourceError, TooLarge
-from pcor.public.cleaning import BLANKS, days_among, numbers_among
 from pcor.public.dates import DAY_TEXT, day_number
 from pcor.public.record_ids import matching
 from pcor.public.schema import Attribute, Metric, Schema
+from pcor.public.spellings import BLANKS, days_among, numbers_among
 
 # Beyond this, squares and ranges of float64 overflow; no real metric is near it.
 LARGEST_METRIC = 1e100

@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pcor.public.cleaning import BLANKS, Spellings
 from pcor.public.dates import DAY_TEXT, TIME
+from pcor.public.spellings import BLANKS, Spellings
 
 # What Arrow reads as a number; several engines read more than that ("1_000", "1d").
 _NUMBER = "^([-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)(e[-+]?[0-9]+)?|[-+]?(inf|infinity)|nan)$"

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pcor.errors import SourceError
-from pcor.public.cleaning import days_among, numbers_among
 from pcor.public.domain import Edge
 from pcor.public.schema import Attribute, Metric, Schema
+from pcor.public.spellings import days_among, numbers_among
 from pcor.rows.encoding import metric_not_numeric, not_for_bins
 from pcor.rows.engines.base import Engine, marks_of, translated_errors
 from pcor.rows.queries.sql import Cell

@@ -21,11 +21,11 @@ from pyarrow import csv
 import pcor
 from pcor.errors import DomainError, MetricError, SourceError
 from pcor.rows.queries import sql_encoding
-from tests.helpers.cleaning import Cells, Declared, cells, declarations, meaning, spelled_out
 from tests.helpers.engines import LOCAL, SERVERS, people
 from tests.helpers.postgres import postgres
 from tests.helpers.same_rows import cells as rows_of_places
 from tests.helpers.same_rows import same_coe
+from tests.helpers.spellings import Cells, Declared, cells, declarations, meaning, spelled_out
 
 # PySpark before 4.2 leaves its sockets to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -153,7 +153,7 @@ def test_a_column_that_holds_no_texts_is_cleaned_as_its_texts_would_be(
 def test_many_spellings_are_joined_as_a_table(engine: str, tmp_path: Path) -> None:
     merge = {f"group {g}": [f"code {g}-{n}" for n in range(40)] for g in range(5)}
     declared = {"merge": merge, "strip": True, "ignore_case": True, "outside": "drop"}
-    column = [f" CODE {n % 6}-{n % 41}\t" for n in range(500)]
+    column: Cells = [f" CODE {n % 6}-{n % 41}\t" for n in range(500)]
     table = pcor.Table(source(engine, table_of(column), tmp_path), schema_of(declared))
     assert rows_of_cells(table) == twin(declared, column)
 

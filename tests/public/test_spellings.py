@@ -12,9 +12,9 @@ from hypothesis import given
 
 from pcor import Context, Schema
 from pcor.errors import ContextError, SchemaError
-from pcor.public.cleaning import BLANKS, capitals, folded
-from tests.helpers import cleaning
-from tests.helpers.cleaning import ODD, Declared, declarations
+from pcor.public.spellings import BLANKS, capitals, folded
+from tests.helpers import spellings
+from tests.helpers.spellings import ODD, Declared, declarations
 from tests.helpers.strategies import many
 
 BOTH = {"strip": True, "ignore_case": True}
@@ -91,10 +91,10 @@ def test_folding_pairs_each_letter_with_one_other_and_moves_no_odd_one() -> None
 
 
 def test_blanks_are_those_that_the_documentation_names() -> None:
-    assert BLANKS == cleaning.BLANKS
+    assert BLANKS == spellings.BLANKS
     job = attribute(values=["x"], strip=True)
     assert all(job.cell_code(f"{blank}x{blank}") == 0 for blank in BLANKS)
-    assert all(job.cell_code(f"x{other}") == -1 for other in cleaning.NOT_BLANKS)
+    assert all(job.cell_code(f"x{other}") == -1 for other in spellings.NOT_BLANKS)
 
 
 def test_merge_declares_the_values_where_they_are_left_out() -> None:
