@@ -242,6 +242,11 @@ BAD: list[tuple[Declared, str]] = [
     ({"values": ["a"], "ignore_case": 1}, "ignore_case must be true or false"),
     ({"values": ["a"], "aliases": ["x"]}, "aliases must be a table of texts"),
     ({"values": ["a"], "aliases": {1: "a"}}, "aliases must be a table of texts"),
+    ({"values": ["a"], "aliases": {"x": ["a"]}}, "aliases must have one value for each spelling"),
+    (
+        {"values": [1], "aliases": {"one": 1}},
+        "aliases must have one value for each spelling, a text",
+    ),
     ({"merge": {"a": "x"}}, "merge must have a list of spellings for 'a'"),
     ({"merge": {"a": [9]}}, "a spelling must be a text, not 9; put it in quotes"),
     ({"merge": {"a": ["\x1b"]}}, "a character that cannot be printed"),

@@ -422,8 +422,9 @@ def test_spellings_with_many_letters_are_still_parsed_and_selected(values: list[
             check_selected(connection.execute, other | {"other": values[-1]}, column)
 
 
+@pytest.mark.parametrize("strip", [True, False])
 @pytest.mark.parametrize("database", ["duckdb", "sqlite", "postgresql"])
-def test_words_inside_the_bins_are_not_selected(database: str) -> None:
+def test_words_inside_the_bins_are_not_selected(database: str, strip: bool) -> None:
     schema = pcor.Schema(
         metric="m",
         attributes={
@@ -431,15 +432,16 @@ def test_words_inside_the_bins_are_not_selected(database: str) -> None:
             "day": {
                 "edges": ["2018-01-01", "2019-01-01", "2019-12-31"],
                 "outside": "drop",
-                "strip": True,
+                "strip": strip,
                 "missing_values": ["2018-99-99", "2019-03-14", "unknown"],
             },
         },
     )
     ages = [0, 1, 50, 99, 100, 101, None]
-    days = ["2018-99-99", " 2018-05-05\t", "2019-03-14T10:00", "2019-12-31", "unknown", None]
+    fine = " 2018-05-05\t" if strip else "2018-05-05"
+    days = ["2018-99-99\t", fine, "2019-03-14T10:00", "2019-12-31", "unknown", None]
     rows = [(n, age, day) for n, (age, day) in enumerate((a, d) for a in ages for d in days)]
-    codes = {1: 0, 50: 1, 100: 1}, {" 2018-05-05\t": 0, "2019-12-31": 1}
+    codes = {1: 0, 50: 1, 100: 1}, {fine: 0, "2019-12-31": 1}
     memory = pcor.Table(
         pa.table(
             {"age": [r[1] for r in rows], "day": [r[2] for r in rows], "m": [1.0] * len(rows)}

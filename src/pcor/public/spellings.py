@@ -84,7 +84,8 @@ class Spellings:
 
     def of(self, places: Sequence[int]) -> list[str]:
         """Return every spelling of these values."""
-        return [text for text, code in self.codes.items() if code in places]
+        wanted = set(places)
+        return [text for text, code in self.codes.items() if code in wanted]
 
 
 def capitals(letters: str) -> dict[str, str]:
@@ -131,6 +132,8 @@ def read_rules(attribute: Attribute) -> dict[str, Any]:
         if not isinstance(getattr(attribute, key), bool):
             raise SchemaError(f"{who}: {key} must be true or false")
     aliases = _table(f"{who}: aliases", attribute.aliases)
+    if not all(isinstance(value, str) for value in aliases.values()):
+        raise SchemaError(f"{who}: aliases must have one value for each spelling, a text")
     merge = _table(f"{who}: merge", attribute.merge)
     for value, spellings in merge.items():
         if isinstance(spellings, str) or not isinstance(spellings, Sequence):
@@ -209,15 +212,15 @@ def spellings_of(attribute: Attribute) -> Spellings:
                 f"{who}: the values {attribute.values[other]!r} and {value!r} are the same by its "
                 "rules (strip, ignore_case); declare one of them"
             )
-    declared = dict(codes)
+    declared, places = dict(codes), {value: place for place, value in enumerate(attribute.values)}
     for key, spelling, value in _pairs(attribute):
         _check_text(who, spelling)
-        if value not in attribute.values:
+        if value not in places:
             raise SchemaError(
                 f"{who}: {key} has {spelling!r} for {value!r}, which is none of its values"
                 f"{did_you_mean(value, attribute.values)}"
             )
-        text, place = cleaned(spelling), attribute.values.index(value)
+        text, place = cleaned(spelling), places[value]
         if text in declared:
             if key == "merge" and declared[text] == place:
                 continue  # whoever lists what a value stands for may list the value itself

@@ -21,8 +21,8 @@ from collections.abc import Iterator
 from pcor.public.dates import ONE_DAY
 from pcor.public.phrase import Item, chosen, runs
 from pcor.public.schema import Attribute, Schema, Value
-from pcor.public.spellings import BLANKS, days_among, numbers_among
-from pcor.public.sql_spellings import among, listed, text_literal
+from pcor.public.spellings import days_among, numbers_among
+from pcor.public.sql_spellings import among, listed, stripped, text_literal
 
 _EVERY = "/* all declared values */"
 
@@ -58,15 +58,14 @@ def _among(column: str, attribute: Attribute, codes: list[int]) -> str:
     if attribute.edges is None:
         return _listed(column, attribute, codes)
     fits = attribute.outside == "error"
-    if attribute.strip:  # dates, in a column of texts
-        column = f"TRIM({column}, {text_literal(BLANKS)})"
+    column = stripped(column) if attribute.strip else column
     ranges = [_bins(column, attribute, run, fits=fits) for run in runs(codes)]
     inside = ranges[0] if len(ranges) == 1 else f"({' OR '.join(ranges)})"
     return " AND ".join([inside, *([] if fits else _but_missing(column, attribute, codes))])
 
 
 def _but_missing(column: str, attribute: Attribute, codes: list[int]) -> Iterator[str]:
-    """Yield that a row is no word without a meaning, for those that would lie in these bins."""
+    """Yield that a row is none of the words that mean no value, where one would lie in the bins."""
     words = attribute.missing_values
     if not attribute.days:
         ends = [(attribute.thresholds[c], attribute.thresholds[c + 1]) for c in codes]
@@ -83,6 +82,7 @@ def _but_missing(column: str, attribute: Attribute, codes: list[int]) -> Iterato
     years = [(str(first)[:4], str(last + ONE_DAY)[:4]) for first, last in bins]
     texts = [word for word in words if any(low <= word[:4] <= high for low, high in years)]
     if texts := [word for word in texts if word not in map(str, days)]:
+        column = column if attribute.strip else stripped(column)
         yield among(column, list(map(text_literal, texts)), but=True)
 
 

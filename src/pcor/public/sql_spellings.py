@@ -23,12 +23,16 @@ MOST_REPLACED = 18
 
 def listed(column: str, spellings: Spellings, texts: Sequence[str], *, but: bool = False) -> str:
     """Write that a column holds one of these spellings; or with ``but`` none of them."""
-    if spellings.strip:
-        column = f"TRIM({column}, {text_literal(BLANKS)})"
+    column = stripped(column) if spellings.strip else column
     if not spellings.ignore_case:
         return among(column, list(map(text_literal, texts)), but=but)
     ways = [_ignoring_case(column, group, but=but) for group in _groups(texts)]
     return ways[0] if len(ways) == 1 else f"({(' AND ' if but else ' OR ').join(ways)})"
+
+
+def stripped(column: str) -> str:
+    """Write a column of texts without blanks at their ends."""
+    return f"TRIM({column}, {text_literal(BLANKS)})"
 
 
 def among(column: str, literals: Sequence[str], *, but: bool = False) -> str:
@@ -46,10 +50,12 @@ def text_literal(text: str) -> str:
 def _groups(texts: Sequence[str]) -> Iterator[list[str]]:
     """Yield texts together while few enough letters are to be replaced for all of them."""
     group: list[str] = []
+    letters: set[str] = set()
     for text in texts:
-        if group and len(capitals("".join([*group, text]))) > MOST_REPLACED:
+        letters |= set(capitals(text))
+        if group and len(letters) > MOST_REPLACED:
             yield group
-            group = []
+            group, letters = [], set(capitals(text))
         group.append(text)
     yield group
 
