@@ -342,7 +342,11 @@ def test_a_missing_column_is_offered_the_nearest_that_there_is() -> None:
         ("age", ["99", "1", "1", "1"], 'declare what could occur, or outside = "drop" leaves'),
         ("age", ["old", "1", "1", "1"], "or declare values instead of edges"),
         ("m", ["1", "", "3", "4"], 'missing = "drop" under [metric] leaves such rows out'),
-        ("m", ["1", "x", "3", "4"], 'or empty them and set missing = "drop" under [metric]'),
+        (
+            "m",
+            ["1", "x", "3", "4"],
+            'or name them in missing_values and set missing = "drop" under [metric]',
+        ),
         ("m", ["inf", "2", "3", "4"], "correct or remove them"),
         ("key", ["p", "p", "q", "r"], "or declare no id: rows are then counted from 0"),
         ("job", [["a"], ["b"], [], None], "leave this attribute out"),
@@ -352,6 +356,28 @@ def test_each_misfit_comes_with_a_remedy(column: str, cells: list[Any], remedy: 
     (only,) = misfits(pa.table(GOOD | {column: cells}), SCHEMA)
     assert remedy in only.remedy
     assert str(only).endswith(f"; {only.remedy}")
+
+
+def test_a_word_that_means_no_value_is_told_as_one_and_a_spelling_is_no_misfit() -> None:
+    words = ["?", "-1"]
+    schema = Schema(
+        metric={"column": "m", "missing_values": words},
+        attributes={
+            "job": {"values": ["a", "b"], "missing_values": words, "strip": True},
+            "age": {"edges": [-5, 5], "missing_values": words},
+            "day": {"edges": ["2019-01-01", "2020-01-01"], "missing_values": words, "strip": True},
+        },
+    )
+    fine = {"m": "1", "job": " a", "age": "2", "day": "2019-03-14 "}
+    rows = [fine, dict.fromkeys(fine, "?"), dict.fromkeys(fine, "-1"), fine]
+    found = misfits(pa.Table.from_pylist(rows), schema)
+    assert [(m.column, m.problem, m.rows, m.examples) for m in found] == [
+        (name, "no value", 2, ()) for name in fine
+    ]
+    wrong = misfits(pa.Table.from_pylist([*rows, dict.fromkeys(fine, "x")]), schema)
+    assert [(m.column, m.examples) for m in wrong if m.examples] == [
+        (name, ("'x' (1)",)) for name in fine
+    ]
 
 
 def test_a_table_with_none_of_the_columns_is_told_column_by_column() -> None:

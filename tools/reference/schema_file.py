@@ -44,7 +44,7 @@ def keys(table: str) -> list[str]:
     """Return the keys that a table of the file may have, as the code itself lists them.
 
     >>> keys("metric")
-    ['column', 'missing', 'label', 'unit']
+    ['column', 'missing', 'label', 'unit', 'missing_values']
     """
     declared = {**_MINIMAL, "dataset": {}}
     if table == "a":
@@ -95,6 +95,9 @@ def _type(owner: type, key: str) -> str:
         "tuple[Edge, ...]": "array of numbers or of dates",
         "Span": "table",
         "Groups": "table of arrays",
+        "Aliases": "table of texts",
+        "Merge": "table of arrays of texts",
+        "bool": "true or false",
         "tuple[str, ...]": "array of texts",
     }
     return words[hint]
@@ -104,4 +107,6 @@ def _default(one: inspect.Parameter) -> str:
     given = one.default
     if given is one.empty:
         return "required"
+    if given is False:
+        return markdown.code("false")
     return "" if given in (None, ()) else markdown.code(f'"{given}"')

@@ -25,6 +25,7 @@ from pcor.errors import MetricError, SourceError, did_you_mean
 from pcor.public.dates import DAY_TEXT, PERIODS, Span
 from pcor.public.guarantee import OWNER_ONLY, PureDP
 from pcor.public.schema import REVIEW, Attribute, Metric, Schema, Value, toml_value
+from pcor.public.spellings import is_missing
 from pcor.rows.columns import check_separator, column_names, read_columns
 from pcor.rows.encoding import (
     LARGEST_METRIC,
@@ -33,6 +34,7 @@ from pcor.rows.encoding import (
     encode_attribute,
     fitting_ids,
     numbers,
+    without_words,
 )
 
 # A numeric column with more distinct values than this is drafted as bins.
@@ -45,6 +47,7 @@ _FEWEST_PERIODS = 4
 _MOST_YEARS = 100
 _SHOWN_CELLS = 5
 _EMPTY_THEM = 'or empty them and set missing = "drop" under [metric]'
+_NAME_THEM = 'or name them in missing_values and set missing = "drop" under [metric]'
 
 _HEADER = """\
 # A draft by `pcor schema init`, not yet fit for use.
@@ -251,7 +254,8 @@ def _metric_misfits(column: Any, metric: Metric) -> Iterator[Misfit]:
     try:
         values = numbers(column, metric)
     except MetricError:
-        yield _unreadable(column, metric.column, "a number", f"correct them, {_EMPTY_THEM}")
+        texts = without_words(column, metric.missing_values)
+        yield _unreadable(texts, metric.column, "a number", f"correct them, {_NAME_THEM}")
         return
     if (missing := int(np.isnan(values).sum())) and metric.missing == "error":
         remedy = 'missing = "drop" under [metric] leaves such rows out'
@@ -266,6 +270,8 @@ def _attribute_misfits(column: Any, attribute: Attribute) -> Iterator[Misfit]:
     try:
         values = _outside(column, attribute)
     except SourceError:
+        if attribute.edges is not None:
+            column = without_words(column, attribute.missing_values, strip=attribute.strip)
         if attribute.days:
             yield _unreadable(column, name, "a date", "write each like 2019-03-14, without a zone")
         elif attribute.edges is not None:
@@ -286,7 +292,8 @@ def _attribute_misfits(column: Any, attribute: Attribute) -> Iterator[Misfit]:
 def _outside(column: Any, attribute: Attribute) -> list[Any]:
     """Return the cells outside the attribute's domain, missing ones among them."""
     cells: list[Any] = column.filter(pa.array(encode_attribute(column, attribute) < 0)).to_pylist()
-    return cells
+    words = attribute.missing_values
+    return [None if cell is not None and is_missing(words, cell) else cell for cell in cells]
 
 
 def _ways(attribute: Attribute) -> str:

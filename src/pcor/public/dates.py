@@ -44,6 +44,11 @@ TIME = "0-9:.+ZUTC -"
 DAY_TEXT = f"{_DAY}([T ][{TIME}]+)?"
 
 
+def day_number(day: date) -> float:
+    """Return a day as rows are compared with it: days since the year 1970."""
+    return float((day - date(1970, 1, 1)).days)
+
+
 def read_day(who: str, given: object) -> date:
     """Return a day that a schema declares: a date, or a text such as 2019-03-14.
 

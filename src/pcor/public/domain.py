@@ -1,8 +1,8 @@
 """The domain of a column: what a schema declares of the metric and of each attribute.
 
 Public: everything here. A domain is checked when it is declared: values of one kind, none twice,
-bins that do not overlap. ``find_code`` says what is compared with what, for every way of reading a
-table.
+bins that do not overlap. ``Attribute.cell_code`` says which value a cell has, for every way of
+reading a table; ``find_code`` which value a word of a context, a group or a sentence is.
 """
 
 from __future__ import annotations
@@ -19,8 +19,17 @@ from typing import Any
 import numpy as np
 
 from pcor.errors import UNPRINTABLE, ContextError, SchemaError, did_you_mean, is_printable
-from pcor.public.dates import ONE_DAY, Span, read_days, read_span
+from pcor.public.dates import ONE_DAY, Span, day_number, read_days, read_span
 from pcor.public.family import Groups, check_kind, read_groups
+from pcor.public.spellings import (
+    Aliases,
+    Merge,
+    Spellings,
+    check_rules,
+    read_rules,
+    read_words,
+    spellings_of,
+)
 
 Value = str | int | float | bool
 Edge = float | Day
@@ -42,15 +51,20 @@ class Metric:
             row out.
         label: what people call it; by default its column.
         unit: what a number of it is followed by: "hours a week".
+        missing_values: words that mean no value: ``["?", "n/a", "-1"]``. A number among them means
+            that number however it is written.
     """
 
     column: str
     missing: str = "error"
     label: str | None = None
     unit: str | None = None
+    missing_values: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_name("the metric column", self.column)
+        words = read_words(f"metric {self.column!r}", self.missing_values)
+        object.__setattr__(self, "missing_values", words)
         check_word(f"metric {self.column!r}: its label", self.label)
         check_word(f"metric {self.column!r}: its unit", self.unit)
         if self.missing not in MISSING:
@@ -88,6 +102,13 @@ class Attribute:
             the record's own value, a group with it, or all.
         date: a declared span of days, divided by ``"year"``, ``"quarter"`` or ``"month"``, in the
             place of edges: ``{ by = "quarter", from = "2018-01-01", to = "2020-12-31" }``.
+        strip: whether blanks at both ends of a cell are ignored; for texts, and dates in texts.
+        ignore_case: whether letters in either case are the same; for texts.
+        aliases: other spellings of declared values, which are texts: ``{ "Priv." = "Private" }``.
+        merge: the same from the other side, value by value: ``{ school = ["9th", "10th"] }``.
+            ``values`` may be left out where merge has them all, in their order.
+        missing_values: words that mean no value: ``["?", "n/a", "-1"]``; ``outside`` says what such
+            a row does. In bins a number or a day among them means it however it is written.
     """
 
     name: str
@@ -102,11 +123,18 @@ class Attribute:
     contexts: str = "any"
     groups: Groups = ()
     date: Span | None = None
+    strip: bool = False
+    ignore_case: bool = False
+    aliases: Aliases = ()
+    merge: Merge = ()
+    missing_values: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_name("an attribute", self.name)
         for given in (self.values, self.edges, self.shares, self.labels):
             check_order(self.name, given)
+        for rule, read in read_rules(self).items():
+            object.__setattr__(self, rule, read)
         if sum((bool(self.values), self.edges is not None, self.date is not None)) > 1:
             raise SchemaError(
                 f"attribute {self.name!r}: give its values, its edges or its date, only one of them"
@@ -136,6 +164,7 @@ class Attribute:
                 f"attribute {self.name!r}: a range needs an order, and other = {self.other!r}, for "
                 'everything else, has no place in one; take contexts = "one", or groups'
             )
+        check_rules(self)
 
     def in_family(self, contexts: object = None, groups: object = None) -> Attribute:
         """Return the attribute with the sets that contexts may have of it.
@@ -239,8 +268,7 @@ class Attribute:
     def thresholds(self) -> tuple[float, ...]:
         """The edges as rows are compared with them: numbers, or days since the year 1970."""
         return tuple(
-            float((edge - Day(1970, 1, 1)).days if isinstance(edge, Day) else edge)
-            for edge in self.edges or ()
+            day_number(edge) if isinstance(edge, Day) else float(edge) for edge in self.edges or ()
         )
 
     @cached_property
@@ -262,6 +290,15 @@ class Attribute:
         """The position of each value in the domain, by what a sentence calls it too."""
         every = (*enumerate(self.said), *enumerate(self.values))
         return {value: code for code, value in every}
+
+    @cached_property
+    def spellings(self) -> Spellings:
+        """Which texts mean which value, where values are texts."""
+        return spellings_of(self)
+
+    def cell_code(self, cell: object) -> int:
+        """Return the position of a cell's value in the domain, by the rules of cleaning, or -1."""
+        return self.spellings.code(cell) if self.kind == "text" else find_code(self, cell)
 
     def code(self, value: object) -> int:
         """Return the position of ``value`` in the domain, or refuse with the nearest value."""
@@ -300,7 +337,14 @@ class Attribute:
             declared["groups"] = {
                 name: [self.values[place] for place in sorted(group)] for name, group in self.groups
             }
-        return declared
+        rules = {
+            "strip": self.strip,
+            "ignore_case": self.ignore_case,
+            "aliases": dict(self.aliases),
+            "merge": {value: list(spellings) for value, spellings in self.merge},
+            "missing_values": list(self.missing_values),
+        }
+        return declared | {key: rule for key, rule in rules.items() if rule}
 
 
 def find_code(attribute: Attribute, value: object) -> int:

@@ -19,6 +19,7 @@ A schema file is TOML::
     missing = "error"                 # or "drop"
     label = "amount paid"             # optional: what a sentence calls it
     unit = "dollars"                  # optional: what its numbers are followed by
+    missing_values = ["?", "-1"]      # optional: words that mean no value
 
     [attributes.region]
     values = ["north", "south", "elsewhere"]
@@ -40,6 +41,13 @@ A schema file is TOML::
     [attributes.city]
     values = ["Ottawa", "Toronto", "Montreal"]
     groups = { Ontario = ["Ottawa", "Toronto"] }    # one city, a group with it, or all
+    strip = true                      # blanks at both ends are ignored
+    ignore_case = true                # letters in either case are the same
+    aliases = { "T.O." = "Toronto" }  # other spellings of a value
+    missing_values = ["n/a"]          # words that mean no value
+
+    [attributes.schooling]
+    merge = { school = ["9th", "10th"], college = ["BA", "MA"] }    # what each value stands for
 
     [contexts]
     max_clauses = 3                   # optional: at most so many attributes are restricted,
@@ -78,6 +86,7 @@ from pcor.public.domain import (
 )
 from pcor.public.family import MOST_SETS, combined, most_sets, most_sizes, most_steps
 from pcor.public.record_ids import TYPES, check_declared, matches
+from pcor.public.spellings import SPELLING
 
 # A schema is declared with these, so they are found here too.
 __all__ = [
@@ -113,10 +122,11 @@ MOST_NUMBERED = 1 << 60
 
 _TABLES = ("dataset", "metric", "attributes", "contexts", "release")
 _DATASET = ("name", "id", "id_type", "id_pattern", "positions", "rows")
-_METRIC = ("column", "missing", "label", "unit")
+_METRIC = ("column", "missing", "label", "unit", "missing_values")
 _DOMAIN = ("values", "edges", "date", "outside", "other", "shares")
 _WORDS = ("label", "unit", "labels")
-_KEYS = (*_DOMAIN, *_WORDS, "contexts", "groups")
+_RULES = (*SPELLING, "missing_values")
+_KEYS = (*_DOMAIN, *_WORDS, "contexts", "groups", *_RULES)
 _LIMITS = ("max_clauses", "max_named")
 _RELEASE = {"detector": str, "brevity": int}
 
@@ -133,7 +143,7 @@ class Schema:
         attributes: name -> the domain as a sequence (a set has no order to keep, and is refused),
             or a mapping with the keys of a schema file (``values``, ``edges`` or ``date``,
             ``outside``, ``other``, ``shares``, ``label``, ``unit``, ``labels``, ``contexts``,
-            ``groups``).
+            ``groups``, ``strip``, ``ignore_case``, ``aliases``, ``merge``, ``missing_values``).
         id: the column that names a record; without it a record is its 0-based row number.
         name: the name of the dataset, printed on certificates.
         positions: ``"public"`` in a schema without an id: anybody may know how many rows stand
@@ -406,6 +416,8 @@ class Schema:
         dataset = {key: getattr(self, key) for key in _DATASET}
         limits = {key: getattr(self, key) for key in _LIMITS if getattr(self, key) is not None}
         metric = {key: getattr(self.metric, key) for key in _METRIC}
+        words = list(self.metric.missing_values)
+        metric["missing_values"] = words if words else None
         return {
             "dataset": {key: value for key, value in dataset.items() if value is not None},
             "metric": {key: value for key, value in metric.items() if value is not None},
@@ -552,6 +564,7 @@ def _attribute(name: str, declared: Any) -> Attribute:
         unit=declared.get("unit"),
         labels=None if labels is None else tuple(labels),
         date=declared.get("date"),
+        **{key: declared[key] for key in _RULES if key in declared},
     ).in_family(declared.get("contexts"), declared.get("groups"))
 
 

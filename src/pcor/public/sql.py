@@ -9,6 +9,9 @@ outside the domain:
 - ``outside = "drop"``: there may be such rows, and nulls, and no context covers them. So all that a
   context has is listed, also where that is every value.
 - ``other``: such rows count as one of the values. A context that has it is said by what it lacks.
+
+Where the schema has rules of cleaning, every spelling of a value is listed (``sql_spellings``), and
+in bins those words that mean no value are excepted.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from collections.abc import Iterator
 from pcor.public.dates import ONE_DAY
 from pcor.public.phrase import Item, chosen, runs
 from pcor.public.schema import Attribute, Schema, Value
+from pcor.public.spellings import days_among, numbers_among
+from pcor.public.sql_spellings import among, listed, stripped, text_literal
 
 _EVERY = "/* all declared values */"
 
@@ -53,8 +58,32 @@ def _among(column: str, attribute: Attribute, codes: list[int]) -> str:
     if attribute.edges is None:
         return _listed(column, attribute, codes)
     fits = attribute.outside == "error"
+    column = stripped(column) if attribute.strip else column
     ranges = [_bins(column, attribute, run, fits=fits) for run in runs(codes)]
-    return ranges[0] if len(ranges) == 1 else f"({' OR '.join(ranges)})"
+    inside = ranges[0] if len(ranges) == 1 else f"({' OR '.join(ranges)})"
+    return " AND ".join([inside, *([] if fits else _but_missing(column, attribute, codes))])
+
+
+def _but_missing(column: str, attribute: Attribute, codes: list[int]) -> Iterator[str]:
+    """Yield that a row is none of the words that mean no value, where one would lie in the bins."""
+    words = attribute.missing_values
+    if not attribute.days:
+        ends = [(attribute.thresholds[c], attribute.thresholds[c + 1]) for c in codes]
+        inside = [n for n in numbers_among(words) if any(a <= n <= b for a, b in ends)]
+        if inside:
+            yield among(column, list(map(repr, inside)), but=True)
+        return
+    days = days_among(words)
+    bins = [attribute.days[code] for code in codes]
+    for day in days:
+        if any(first <= day <= last for first, last in bins):
+            yield f"NOT ({column} >= '{day}' AND {column} < '{day + ONE_DAY}')"
+    # A text lies between two days only if it begins as their years do, in any collation.
+    years = [(str(first)[:4], str(last + ONE_DAY)[:4]) for first, last in bins]
+    texts = [word for word in words if any(low <= word[:4] <= high for low, high in years)]
+    if texts := [word for word in texts if word not in map(str, days)]:
+        column = column if attribute.strip else stripped(column)
+        yield among(column, list(map(text_literal, texts)), but=True)
 
 
 def _exact_ways(
@@ -65,7 +94,8 @@ def _exact_ways(
     Each with how many values it writes; of those with as few, the first reads best.
     """
     for places, but in ((codes, False), (lacks, True)):
-        yield len(places), _listed(column, attribute, places, but=but)
+        texts = attribute.spellings.of(places) if attribute.kind == "text" else places
+        yield len(texts), _listed(column, attribute, places, but=but)
         if _sorts_like_text(attribute):
             yield from _number_ranges(column, attribute, places, but=but)
 
@@ -95,10 +125,9 @@ def _number_ranges(
 
 
 def _listed(column: str, attribute: Attribute, codes: list[int], *, but: bool = False) -> str:
-    values = [_literal(attribute.values[code]) for code in codes]
-    if len(values) == 1:
-        return f"{column} {'<>' if but else '='} {values[0]}"
-    return f"{column} {'NOT IN' if but else 'IN'} ({', '.join(values)})"
+    if attribute.kind == "text":
+        return listed(column, attribute.spellings, attribute.spellings.of(codes), but=but)
+    return among(column, [_literal(attribute.values[code]) for code in codes], but=but)
 
 
 def _bins(column: str, attribute: Attribute, run: Item, *, fits: bool) -> str:
@@ -137,6 +166,4 @@ def _name(name: str) -> str:
 def _literal(value: Value) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    return repr(value)
+    return text_literal(value) if isinstance(value, str) else repr(value)

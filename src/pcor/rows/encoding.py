@@ -5,6 +5,7 @@ Private: everything. Errors name the column and what to do, never the value that
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +15,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pcor.errors import DomainError, MetricError, SourceError, TooLarge
-from pcor.public.dates import DAY_TEXT
+from pcor.public.dates import DAY_TEXT, day_number
 from pcor.public.record_ids import matching
-from pcor.public.schema import Attribute, Metric, Schema, find_code
+from pcor.public.schema import Attribute, Metric, Schema
+from pcor.public.spellings import BLANKS, days_among, numbers_among
 
 # Beyond this, squares and ranges of float64 overflow; no real metric is near it.
 LARGEST_METRIC = 1e100
@@ -127,7 +129,7 @@ def encode_attribute(column: Any, attribute: Attribute) -> NDArray[np.int32]:
         raise SourceError(
             f"attribute {attribute.name!r}: its column does not hold single values"
         ) from None
-    found = np.array([find_code(attribute, value) for value in dictionary], dtype=np.int32)
+    found = np.array([attribute.cell_code(value) for value in dictionary], dtype=np.int32)
     elsewhere = -1 if attribute.other is None else attribute.code(attribute.other)
     found[found < 0] = elsewhere
     # The last place stands for rows without a value.
@@ -138,10 +140,33 @@ def encode_attribute(column: Any, attribute: Attribute) -> NDArray[np.int32]:
 
 def numbers(column: Any, metric: Metric) -> NDArray[np.float64]:
     """Return the metric as float64, NaN where it is missing."""
+    words = metric.missing_values
     try:
-        return _floats(column)
+        return _without(_floats(without_words(column, words)), numbers_among(words))
     except (pa.ArrowException, TypeError):
         raise metric_not_numeric(metric) from None
+
+
+def without_words(column: Any, words: Sequence[str], *, strip: bool = False) -> Any:
+    """Return a column of texts without the words that mean no value; another one as it is.
+
+    Args:
+        column: of numbers or dates, that may be texts.
+        words: which mean no value, with blanks at their ends or not.
+        strip: whether to leave out the blanks at the ends of the others, too.
+    """
+    column = _decoded(column)
+    if not _is_text(column.type) or not (words or strip):
+        return column
+    texts = column.cast(pa.string())
+    stripped = pc.utf8_trim(texts, BLANKS)
+    is_word = pc.is_in(stripped, value_set=pa.array(words, pa.string()))
+    return pc.if_else(is_word, pa.scalar(None, pa.string()), stripped if strip else texts)
+
+
+def _without(values: NDArray[np.float64], missing: Sequence[float]) -> NDArray[np.float64]:
+    values[np.isin(values, missing)] = np.nan
+    return values
 
 
 def _distinct(column: Any) -> tuple[list[object], NDArray[np.int32]]:
@@ -154,6 +179,11 @@ def _distinct(column: Any) -> tuple[list[object], NDArray[np.int32]]:
     if indices.null_count:
         indices = pc.fill_null(indices, len(dictionary))
     return dictionary, indices.to_numpy(zero_copy_only=False)
+
+
+def _decoded(column: Any) -> pa.Array:
+    column = _combined(column)
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def _combined(column: Any) -> pa.Array:
@@ -185,9 +215,7 @@ def days(column: Any) -> NDArray[np.float64]:
     Raises:
         TypeError: the column holds something else, or moments that have a time zone.
     """
-    column = _combined(column)
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    column = _decoded(column)
     kind = column.type
     if _is_text(kind):
         # Blanks only: engines trim nothing else.
@@ -222,10 +250,14 @@ _NUMERIC = (
 
 
 def _binned(column: Any, attribute: Attribute) -> NDArray[np.int32]:
+    words = attribute.missing_values
+    column = without_words(column, words, strip=attribute.strip)
     try:
         values = days(column) if attribute.days else _floats(column)
     except (pa.ArrowException, TypeError):
         raise not_for_bins(attribute) from None
+    days_or_numbers = map(day_number, days_among(words)) if attribute.days else numbers_among(words)
+    values = _without(values, list(days_or_numbers))
     edges = np.array(attribute.thresholds)
     codes = np.searchsorted(edges, values, side="right").astype(np.int32) - 1
     codes[values == edges[-1]] = len(edges) - 2  # the last bin is closed

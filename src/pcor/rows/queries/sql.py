@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pcor.public.dates import DAY_TEXT, TIME
+from pcor.public.spellings import BLANKS, Spellings
 
 # What Arrow reads as a number; several engines read more than that ("1_000", "1d").
 _NUMBER = "^([-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)(e[-+]?[0-9]+)?|[-+]?(inf|infinity)|nan)$"
@@ -33,6 +34,9 @@ class Dialect:
         number: reads the text ``{}`` as a number, NULL where it is none.
         is_day: a condition on the text ``{0}``: it holds a day.
         same_text: turns ``{}`` into a text that is compared byte by byte.
+        trim: the text ``{0}`` without the characters of ``{1}`` at its ends.
+        translate: the text ``{0}`` with each character of ``{1}`` as the one at its place in
+            ``{2}``; empty where there is no such function.
         overflows: whether a square beyond the largest number is an error.
         infinity: the largest number.
         nearest: the ``{n}`` nearest rows below and from ``{v}`` on as one aggregate each, for
@@ -47,6 +51,8 @@ class Dialect:
     number: str = "TRY_CAST(REPLACE(TRIM({}), '_', 'x') AS DOUBLE)"
     is_day: str = f"regexp_full_match({{0}}, '{DAY_TEXT}')"
     same_text: str = "CAST({} AS VARCHAR)"
+    trim: str = "TRIM(BOTH {1} FROM {0})"
+    translate: str = "TRANSLATE({0}, {1}, {2})"
     overflows: bool = False
     infinity: str = "CAST('Infinity' AS DOUBLE)"
     nearest: tuple[str, str] | None = None
@@ -66,6 +72,20 @@ class Dialect:
         if self.escapes:
             value = value.replace("\\", "\\\\")
         return "'" + value.replace("'", "\\'" if self.escapes else "''") + "'"
+
+    def stripped(self, text: str) -> str:
+        """Write a text without blanks at its ends."""
+        return self.trim.format(text, self.literal(BLANKS))
+
+    def cleaned(self, text: str, spellings: Spellings) -> str | None:
+        """Write a text as ``spellings.clean`` leaves it; nothing where that cannot be written."""
+        text = self.stripped(text) if spellings.strip else text
+        if not spellings.folds:
+            return text
+        if not self.translate:
+            return None
+        letters = map("".join, zip(*spellings.folds.items(), strict=True))
+        return self.translate.format(text, *map(self.literal, letters))
 
     def _float(self, value: float) -> str:
         if math.isinf(value):
@@ -101,7 +121,10 @@ DUCKDB = Dialect(
     nearest=("max(x, {n}) FILTER (WHERE x < {v})", "min(x, {n}) FILTER (WHERE x >= {v})"),
 )
 POLARS = Dialect(
-    "polars", is_nan="{} = CAST('NaN' AS DOUBLE)", is_day=f"{{0}} RLIKE '^({DAY_TEXT})$'"
+    "polars",
+    is_nan="{} = CAST('NaN' AS DOUBLE)",
+    is_day=f"{{0}} RLIKE '^({DAY_TEXT})$'",
+    translate="",
 )
 SPARK = Dialect(
     "spark",
@@ -137,5 +160,7 @@ SQLITE = Dialect(
         f"AND length({{0}}) > 11 AND substr({{0}}, 12) NOT GLOB '*[^{TIME}]*')))"
     ),
     same_text="CAST({} AS TEXT)",
+    trim="TRIM({0}, {1})",
+    translate="",  # REPLACE for each letter, one inside the other, is more than it can parse
     infinity="9e999",
 )

@@ -2,18 +2,21 @@
 
 Private: nothing leaves but what ``distinct`` brings back for columns whose values have to be read
 one by one. The claim: a row gets the code that ``encoding.encode`` gives it. Where the rule of
-``domain.find_code`` is plain equality (a text in a column of texts, a whole number in one of
-numbers), the domain itself is written into the query. Elsewhere (numbers in a column of texts,
-dates, decimals) the distinct values of the column are read once and judged by ``find_code`` itself.
+``Attribute.cell_code`` is plain equality (a text in a column of texts, cleaned by the same rules; a
+whole number in one of numbers), the domain itself is written into the query. Elsewhere (numbers in
+a column of texts, dates, decimals, letters whose case an engine cannot ignore) the distinct values
+of the column are read once and judged by ``cell_code`` itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pcor.errors import SourceError
-from pcor.public.schema import Attribute, Metric, Schema, find_code
+from pcor.public.domain import Edge
+from pcor.public.schema import Attribute, Metric, Schema
+from pcor.public.spellings import days_among, numbers_among
 from pcor.rows.encoding import metric_not_numeric, not_for_bins
 from pcor.rows.engines.base import Engine, marks_of, translated_errors
 from pcor.rows.queries.sql import Cell
@@ -160,11 +163,15 @@ def _raw_values(
     if kind == "nested":
         raise SourceError(f"attribute {attribute.name!r}: its column does not hold single values")
     known = direct_values(attribute, kind)
-    if known is None:
-        return dialect.same_text.format(column), *_distinct_values(engine, attribute, column)
-    if kind == "float":
-        column = f"CAST({column} AS {dialect.double})"
-    return (dialect.same_text.format(column) if kind == "text" else column), known, {}
+    text = dialect.same_text.format(column)
+    key: str | None = column
+    if kind == "text":
+        key = dialect.cleaned(text, attribute.spellings) if attribute.kind == "text" else text
+    elif kind == "float":
+        key = f"CAST({column} AS {dialect.double})"
+    if known is None or key is None:
+        return text, *_distinct_values(engine, attribute, column)
+    return key, known, {}
 
 
 def direct_values(attribute: Attribute, kind: str) -> Pairs | None:
@@ -177,13 +184,15 @@ def direct_values(attribute: Attribute, kind: str) -> Pairs | None:
     """
     codes = attribute.codes
     if attribute.kind == "text":
+        spelled = attribute.spellings.codes
         if kind == "text":
-            return [(str(value), code) for value, code in codes.items()]
+            return list(spelled.items())
         if kind == "boolean":
-            return [(flag, codes[str(flag)]) for flag in (True, False) if str(flag) in codes]
+            flags = ((flag, attribute.cell_code(flag)) for flag in (True, False))
+            return [(flag, code) for flag, code in flags if code >= 0]
         if kind == "integer":
-            whole = {v: _whole_text(str(v)) for v in codes}
-            return [(n, codes[v]) for v, n in whole.items() if n is not None]
+            whole = {text: _whole_text(text) for text in spelled}
+            return [(n, spelled[text]) for text, n in whole.items() if n is not None]
         return None
     if attribute.kind == "boolean":
         spoken: dict[str, tuple[Cell, ...]] = {
@@ -193,8 +202,8 @@ def direct_values(attribute: Attribute, kind: str) -> Pairs | None:
         }
         if kind not in spoken:
             return None
-        flags = zip((True, False), spoken[kind], strict=True)
-        return [(raw, codes[flag]) for flag, raw in flags if flag in codes]
+        said = zip((True, False), spoken[kind], strict=True)
+        return [(raw, codes[flag]) for flag, raw in said if flag in codes]
     if kind == "boolean":
         return []  # neither true nor false is a number here
     if kind == "integer":
@@ -243,13 +252,14 @@ def _distinct_values(
         found = engine.run(query)
     if found.num_rows > DISTINCT_LIMIT:
         raise SourceError(
-            f"attribute {attribute.name!r}: its column is not of the declared kind and has more "
-            f"than {DISTINCT_LIMIT:,} distinct values, too many to read one by one; convert the "
-            "column where it is stored, or declare edges"
+            f"attribute {attribute.name!r}: its values have to be read one by one, because its "
+            "column is not of the declared kind, or because of ignore_case, and it has more than "
+            f"{DISTINCT_LIMIT:,} distinct ones; convert the column where it is stored, or declare "
+            "edges"
         )
     raw = found.column("raw").to_pylist()
     cells = found.column("cell").to_pylist()
-    judged = [(text, find_code(attribute, cell)) for text, cell in zip(raw, cells, strict=True)]
+    judged = [(text, attribute.cell_code(cell)) for text, cell in zip(raw, cells, strict=True)]
     totals = {
         f"CASE WHEN {column} IS NULL THEN 0 ELSE {sql} END": sum(map(int, found[name].to_pylist()))
         for name, sql in marks.items()
@@ -258,9 +268,11 @@ def _distinct_values(
 
 
 def _metric(engine: Engine, metric: Metric) -> tuple[str, str]:
-    number, doubt = _number(engine, metric.column, "s." + engine.dialect.column(metric.column))
-    if number is None:
+    column = "s." + engine.dialect.column(metric.column)
+    read, doubt = _read(engine, metric.column, column, metric.missing_values)
+    if read is None:
         raise metric_not_numeric(metric)
+    number = _without(read, map(engine.dialect.literal, numbers_among(metric.missing_values)))
     if engine.kinds[metric.column] in ("integer", "decimal"):
         return number, doubt
     return f"CASE WHEN {engine.dialect.is_nan.format(number)} THEN NULL ELSE {number} END", doubt
@@ -268,23 +280,50 @@ def _metric(engine: Engine, metric: Metric) -> tuple[str, str]:
 
 def _bin(engine: Engine, attribute: Attribute, column: str) -> tuple[str, str]:
     """Write the bin of each row; not-a-number is not below any edge."""
-    read = _day if attribute.days else _number
-    value, doubt = read(engine, attribute.name, column)
+    words, days = attribute.missing_values, bool(attribute.days)
+    value, doubt = _read(engine, attribute.name, column, words, days=days, strip=attribute.strip)
     if value is None:
         raise not_for_bins(attribute)
-    first, *inner, last = _edges(engine, attribute)
+    first, *inner, last = _thresholds(engine, attribute, attribute.edges or ())
+    missing = _thresholds(engine, attribute, days_among(words) if days else numbers_among(words))
     steps = [f"WHEN {value} < {edge} THEN {code}" for code, edge in enumerate(inner)]
     ladder = f"WHEN {value} < {first} THEN NULL {' '.join(steps)}"
+    if missing:
+        ladder = f"WHEN {value} IN ({', '.join(missing)}) THEN NULL {ladder}"
     return f"CASE {ladder} WHEN {value} <= {last} THEN {len(inner)} ELSE NULL END", doubt
 
 
-def _edges(engine: Engine, attribute: Attribute) -> list[str]:
-    """Write the edges of bins as what ``_number`` or ``_day`` makes of a column."""
+def _without(value: str, missing: Iterable[str]) -> str:
+    listed = ", ".join(missing)
+    return f"CASE WHEN {value} IN ({listed}) THEN NULL ELSE {value} END" if listed else value
+
+
+def _read(
+    engine: Engine,
+    name: str,
+    column: str,
+    words: Sequence[str],
+    *,
+    days: bool = False,
+    strip: bool = False,
+) -> tuple[str | None, str]:
+    """Return a column as numbers or days, NULL for a word that means no value; and the doubt."""
+    dialect = engine.dialect
+    if engine.kinds[name] == "text":
+        stripped = dialect.stripped(dialect.same_text.format(column))
+        column = stripped if strip else column
+        if words:
+            listed = ", ".join(map(dialect.literal, words))
+            column = f"CASE WHEN {stripped} IN ({listed}) THEN NULL ELSE {column} END"
+    return (_day if days else _number)(engine, name, column)
+
+
+def _thresholds(engine: Engine, attribute: Attribute, given: Sequence[Edge]) -> list[str]:
+    """Write numbers or days as what ``_number`` or ``_day`` makes of a column."""
     if not attribute.days:
-        return [engine.dialect.literal(edge) for edge in attribute.thresholds]
-    edges = [f"'{edge}'" for edge in attribute.edges or ()]
+        return [engine.dialect.literal(float(number)) for number in given]  # type: ignore[arg-type]
     typed = engine.kinds[attribute.name] == "date"
-    return [f"CAST({edge} AS DATE)" for edge in edges] if typed else edges
+    return [f"CAST('{day}' AS DATE)" if typed else f"'{day}'" for day in given]
 
 
 def _day(engine: Engine, name: str, column: str) -> tuple[str | None, str]:
