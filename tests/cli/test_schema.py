@@ -139,7 +139,8 @@ def test_check_as_json(files: Files) -> None:
                 "problem": "not a number",
                 "rows": 1,
                 "examples": ["'lots' (1)"],
-                "remedy": 'correct them, or empty them and set missing = "drop" under [metric]',
+                "remedy": "correct them or [source], or empty them and "
+                'set missing = "drop" under [metric]',
             }
         ],
         "possible_contexts": 16,

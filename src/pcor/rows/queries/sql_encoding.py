@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pcor.errors import SourceError
-from pcor.public.schema import Attribute, Metric, Schema, find_code
-from pcor.rows.encoding import metric_not_numeric, not_for_bins
+from pcor.public.schema import Attribute, Metric, Schema
+from pcor.public.source_format import BLANKS, SourceFormat
+from pcor.rows.encoding import code_of, metric_not_numeric, not_for_bins
 from pcor.rows.engines.base import Engine, marks_of, translated_errors
 from pcor.rows.queries.sql import Cell
 
@@ -102,26 +103,29 @@ class SqlEncoding:
 def sql_encoding(engine: Engine, schema: Schema) -> SqlEncoding:
     """Return how an engine encodes its rows against a schema."""
     unreadable = {}
-    metric, doubt = _metric(engine, schema.metric)
+    metric, doubt = _metric(engine, schema.metric, schema.source)
     if doubt:
         unreadable[schema.metric.column] = doubt
     attributes = []
     for place, attribute in enumerate(schema.attributes):
         column = "s." + engine.dialect.column(attribute.name)
         if attribute.edges is None:
-            attributes.append(_by_value(engine, attribute, column, f"domain{place}"))
+            name = f"domain{place}"
+            attributes.append(_by_value(engine, attribute, column, name, schema.source))
             continue
-        key, doubt = _bin(engine, attribute, column)
+        key, doubt = _bin(engine, attribute, column, schema.source)
         attributes.append(AttributeEncoding(key))
         if doubt:
             unreadable[attribute.name] = doubt
     return SqlEncoding(tuple(attributes), metric, unreadable)
 
 
-def _by_value(engine: Engine, attribute: Attribute, column: str, name: str) -> AttributeEncoding:
+def _by_value(
+    engine: Engine, attribute: Attribute, column: str, name: str, written: SourceFormat
+) -> AttributeEncoding:
     """Encode by equality with values of the domain."""
     dialect = engine.dialect
-    key, pairs, marks = _raw_values(engine, attribute, column)
+    key, pairs, marks = _raw_values(engine, attribute, column, written)
     late = attribute.outside == "error"
     elsewhere = _elsewhere(attribute)
     if len(pairs) <= _LONGEST_CASE:
@@ -153,7 +157,7 @@ def _case(key: str, whens: list[tuple[str, int]], elsewhere: str) -> str:
 
 
 def _raw_values(
-    engine: Engine, attribute: Attribute, column: str
+    engine: Engine, attribute: Attribute, column: str, written: SourceFormat
 ) -> tuple[str, Pairs, dict[str, int]]:
     """Return what to compare in each row, which of its values have which code, and the marks."""
     kind, dialect = engine.kinds[attribute.name], engine.dialect
@@ -161,7 +165,8 @@ def _raw_values(
         raise SourceError(f"attribute {attribute.name!r}: its column does not hold single values")
     known = direct_values(attribute, kind)
     if known is None:
-        return dialect.same_text.format(column), *_distinct_values(engine, attribute, column)
+        judged = _distinct_values(engine, attribute, column, written)
+        return dialect.same_text.format(column), *judged
     if kind == "float":
         column = f"CAST({column} AS {dialect.double})"
     return (dialect.same_text.format(column) if kind == "text" else column), known, {}
@@ -222,7 +227,7 @@ def _as_float(value: object) -> float | None:
 
 
 def _distinct_values(
-    engine: Engine, attribute: Attribute, column: str
+    engine: Engine, attribute: Attribute, column: str, written: SourceFormat
 ) -> tuple[Pairs, dict[str, int]]:
     """Read the values that occur and judge each as the encoding in memory does.
 
@@ -249,7 +254,9 @@ def _distinct_values(
         )
     raw = found.column("raw").to_pylist()
     cells = found.column("cell").to_pylist()
-    judged = [(text, find_code(attribute, cell)) for text, cell in zip(raw, cells, strict=True)]
+    judged = [
+        (text, code_of(attribute, cell, written)) for text, cell in zip(raw, cells, strict=True)
+    ]
     totals = {
         f"CASE WHEN {column} IS NULL THEN 0 ELSE {sql} END": sum(map(int, found[name].to_pylist()))
         for name, sql in marks.items()
@@ -257,8 +264,9 @@ def _distinct_values(
     return [(text, code) for text, code in judged if code >= 0], totals
 
 
-def _metric(engine: Engine, metric: Metric) -> tuple[str, str]:
-    number, doubt = _number(engine, metric.column, "s." + engine.dialect.column(metric.column))
+def _metric(engine: Engine, metric: Metric, written: SourceFormat) -> tuple[str, str]:
+    column = "s." + engine.dialect.column(metric.column)
+    number, doubt = _number(engine, metric.column, column, written)
     if number is None:
         raise metric_not_numeric(metric)
     if engine.kinds[metric.column] in ("integer", "decimal"):
@@ -266,16 +274,26 @@ def _metric(engine: Engine, metric: Metric) -> tuple[str, str]:
     return f"CASE WHEN {engine.dialect.is_nan.format(number)} THEN NULL ELSE {number} END", doubt
 
 
-def _bin(engine: Engine, attribute: Attribute, column: str) -> tuple[str, str]:
+def _bin(
+    engine: Engine, attribute: Attribute, column: str, written: SourceFormat
+) -> tuple[str, str]:
     """Write the bin of each row; not-a-number is not below any edge."""
-    read = _day if attribute.days else _number
-    value, doubt = read(engine, attribute.name, column)
+    if attribute.days:
+        value, doubt = _day(engine, attribute.name, column)
+    else:
+        value, doubt = _number(engine, attribute.name, column, written)
     if value is None:
         raise not_for_bins(attribute)
     first, *inner, last = _edges(engine, attribute)
-    steps = [f"WHEN {value} < {edge} THEN {code}" for code, edge in enumerate(inner)]
-    ladder = f"WHEN {value} < {first} THEN NULL {' '.join(steps)}"
-    return f"CASE {ladder} WHEN {value} <= {last} THEN {len(inner)} ELSE NULL END", doubt
+
+    def ladder(value: str) -> str:
+        steps = [f"WHEN {value} < {edge} THEN {code}" for code, edge in enumerate(inner)]
+        return (
+            f"CASE WHEN {value} < {first} THEN NULL {' '.join(steps)} "
+            f"WHEN {value} <= {last} THEN {len(inner)} ELSE NULL END"
+        )
+
+    return (engine.dialect.computed(value, ladder) if doubt else ladder(value)), doubt
 
 
 def _edges(engine: Engine, attribute: Attribute) -> list[str]:
@@ -295,16 +313,21 @@ def _day(engine: Engine, name: str, column: str) -> tuple[str | None, str]:
     if kind != "text":
         return None, ""
     text = dialect.same_text.format(column)
-    day = dialect.is_day.format(text)
+    day = dialect.is_day(text)
     return f"SUBSTR({text}, 1, 10)", f"{column} IS NOT NULL AND TRIM({text}) <> '' AND NOT ({day})"
 
 
-def _number(engine: Engine, name: str, column: str) -> tuple[str | None, str]:
+def _number(
+    engine: Engine, name: str, column: str, written: SourceFormat
+) -> tuple[str | None, str]:
     """Return a column as 64-bit floats, and for a column of texts when one is not a number."""
     kind, dialect = engine.kinds[name], engine.dialect
     if kind in ("integer", "float", "decimal"):
         return f"CAST({column} AS {dialect.double})", ""
     if kind != "text":
         return None, ""
-    number = dialect.number.format(column)
-    return number, f"{column} IS NOT NULL AND TRIM({column}) <> '' AND ({number}) IS NULL"
+    number = dialect.read_number(column, written)
+    bare = f"TRIM({column})"
+    if not written.usual_numbers:
+        bare = dialect.replaced(column, [(blank, "") for blank in BLANKS])
+    return number, f"{column} IS NOT NULL AND {bare} <> '' AND ({number}) IS NULL"
