@@ -23,7 +23,7 @@ def read_sheet(path: Path | Snapshot, sheet: str) -> pa.Table:
         sheet: its name; may be left out where there is only one.
     """
     try:
-        from python_calamine import CalamineError, CalamineWorkbook, PasswordError
+        from python_calamine import CalamineError, CalamineWorkbook
     except ImportError:
         raise SourceError(
             f"the file {str(path)!r} is read by python-calamine, which is not installed: "
@@ -35,7 +35,7 @@ def read_sheet(path: Path | Snapshot, sheet: str) -> pa.Table:
             rows = workbook.get_sheet_by_name(
                 _chosen(path, workbook.sheet_names, sheet)
             ).to_python()
-    except (CalamineError, PasswordError):
+    except CalamineError:
         raise SourceError(
             f"the file {str(path)!r} cannot be read as an Excel file: it is damaged, protected by "
             "a password, or something else"
