@@ -197,7 +197,12 @@ def _cell(value: Any) -> str:
     return "<c/>" if value is None else f"<c><v>{value}</v></c>"
 
 
-ROWS = [["job", "age", "pay"], ["Bäcker", 30.5, "1.200,50 €"], ["CEO", 61, 2500], ["CEO", None, 7]]
+ROWS: list[list[Any]] = [
+    ["job", "age", "pay"],
+    ["Bäcker", 30.5, "1.200,50 €"],
+    ["CEO", 61, 2500],
+    ["CEO", None, 7],
+]
 
 
 def test_a_sheet_is_read_as_the_file_of_its_texts_is(tmp_path: Path) -> None:
