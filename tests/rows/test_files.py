@@ -66,11 +66,29 @@ def test_a_file_in_another_dialect_is_read_however_it_is_packed(
         assert table.record(1).value == 2500.0
 
 
-def test_several_files_in_another_encoding_are_read_where_they_are(tmp_path: Path) -> None:
-    for part in range(2):
-        (tmp_path / f"part{part}.csv").write_bytes(TEXT.encode("utf-16"))
-    table = pcor.Table(str(tmp_path / "part*.csv"), schema(**WRITTEN, encoding="utf-16"))
+def test_a_folder_of_files_in_another_encoding_is_read_where_it_is(tmp_path: Path) -> None:
+    for year in (2019, 2020):
+        (tmp_path / f"year={year}").mkdir()
+        (tmp_path / f"year={year}" / "part.csv").write_bytes(TEXT.encode("utf-16"))
+    written = {**WRITTEN, "encoding": "utf-16"}
+    table = pcor.Table(tmp_path, schema(**written))
     assert cells(table) == {(0, 2): 2, (1, 3): 2}
+    by_year = pcor.Schema(metric="pay", attributes={"year": ["2019", "2020"]}, source=written)
+    assert cells(pcor.Table(tmp_path, by_year)) == {(0,): 3, (1,): 3}
+
+
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [({"separator": "tab"}, "semicolons"), ({"separator": ";"}, 'encoding = "windows-1252"')],
+)
+def test_a_file_that_is_read_where_it_is_is_told_how_it_is_written(
+    declared: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "rows.csv").write_bytes("jöb;age;pay\nBäcker;1;1\n".encode("windows-1252"))
+    if declared == {"separator": "tab"}:
+        (tmp_path / "rows.csv").write_text("job;age;pay\nCEO;1;1\n", encoding="utf-8")
+    with pytest.raises(SourceError, match=said):
+        pcor.Table(tmp_path / "rows.csv", schema(**declared), memory="1GiB")
 
 
 @pytest.mark.parametrize("name", ["a.zip", "b.xlsx", "c.csv"])

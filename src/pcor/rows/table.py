@@ -26,7 +26,7 @@ from pcor.public.schema import Schema
 from pcor.public.space import Space
 from pcor.rows.cell_table import CellTable
 from pcor.rows.cells import Cells, Distribution, Rule, cell_bits
-from pcor.rows.columns import check_columns, read_columns
+from pcor.rows.columns import check_columns, check_separator, read_columns
 from pcor.rows.encoding import EncodedRows, encode
 from pcor.rows.engines.source import open_engine
 from pcor.rows.keys import check_key, find_rows, plain_key
@@ -106,7 +106,10 @@ class Table:
             self._encoded = encode(columns, self.schema)
             self.cells: Cells = _cell_table(self._encoded, self.schema)
         else:
-            check_columns("the table", list(engine.kinds), self.schema.columns)
+            names = list(engine.kinds)
+            if isinstance(source, str | Path) and Path(source).is_file():
+                check_separator(Path(source), names, self.schema.columns, self.schema.source)
+            check_columns("the table", names, self.schema.columns)
             self.pushdown = Pushdown(engine, self.schema, pairs)
             self.cells = RemoteCellTable(self.pushdown)
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 from pcor.errors import ParameterError, SourceError
 from pcor.public.source_format import SourceFormat
 from pcor.rows.columns import column_names, csv_options
+from pcor.rows.csv_hints import hint
 from pcor.rows.engines.base import kind_of, translated_errors
 from pcor.rows.engines.spill_folder import remove_folder, spill_folder
 from pcor.rows.files import file_kind
@@ -119,9 +120,11 @@ def files_engine(
         return DuckEngine(reader, connection)
     except SourceError:
         _check_found(files)
+        said = "not all of the files have the same columns, or one is damaged or written otherwise"
+        if kind == "csv":
+            said = hint(Path(_listed(patterns)[0]), written) or said
         raise SourceError(
-            f"cannot read {', '.join(map(repr, map(str, files)))} as {kind.upper()}: not all of "
-            "the files have the same columns, or one is damaged or written otherwise"
+            f"cannot read {', '.join(map(repr, map(str, files)))} as {kind.upper()}: {said}"
         ) from None
 
 
@@ -130,14 +133,19 @@ def _decoded(patterns: Sequence[str], memory: str | None, written: SourceFormat)
     from pyarrow import dataset  # takes a while, and pandas
 
     _check_found(patterns)
-    found = [file for one in patterns for file in sorted(glob.glob(one, recursive=True))]
+    found = _listed(patterns)
     options = csv_options(written, column_names(Path(found[0]), written))
     form = dataset.CsvFileFormat(
         options["parse_options"],
         convert_options=options["convert_options"],
         read_options=options["read_options"],
     )
-    return dataset_engine(dataset.dataset(found, format=form), memory)
+    return dataset_engine(dataset.dataset(found, format=form, partitioning="hive"), memory)
+
+
+def _listed(patterns: Sequence[str]) -> list[str]:
+    """Return the files that patterns stand for."""
+    return [file for one in patterns for file in sorted(glob.glob(one, recursive=True))]
 
 
 def _check_found(files: Sequence[str | Path]) -> None:
