@@ -112,9 +112,9 @@ BAD = [
     ),
     Bad(
         "an unknown ending",
-        release(table=at("x.xlsx", b"PK")),
+        release(table=at("x.docx", b"PK")),
         "source",
-        "x.xlsx ... ending ... .csv, .parquet",
+        "x.docx ... ending ... .csv, .csv.gz, .zip, .parquet",
     ),
     Bad(
         "a missing column",

@@ -154,7 +154,7 @@ def test_check_as_json(files: Files) -> None:
                 "problem": "not a number",
                 "rows": 1,
                 "examples": ["'lots' (1)"],
-                "remedy": "correct them, or name them in missing_values and set "
+                "remedy": "correct them or [source], or name them in missing_values and set "
                 'missing = "drop" under [metric]',
             }
         ],

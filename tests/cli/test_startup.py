@@ -202,7 +202,7 @@ def completed(line: str) -> list[str]:
         ("pcor rel", ["release"]),
         ("pcor ", list(COMMANDS)),
         ("pcor schema ", ["init", "check"]),
-        ("pcor release --de", ["--detector", "--delta"]),
+        ("pcor release --de", ["--detector", "--delta", "--decimal"]),
         ("pcor release --search wi", ["widest_first"]),
         ("pcor plan --detector l", ["lof"]),
     ],

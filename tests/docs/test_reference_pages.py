@@ -37,7 +37,7 @@ PASSAGES = {
     "ledger.md": ["ledger.columns", "ledger.kinds", "ledger.export", "ledger.declared_tables"],
     "python.md": ["python.overview", "python.names"],
     "schema-file.md": [
-        f"schema_file.{name}" for name in ("example", "dataset", "metric", "attribute")
+        f"schema_file.{name}" for name in ("example", "dataset", "metric", "attribute", "source")
     ],
 }
 HEADING = re.compile(r"^#{1,4} (.+)$", re.MULTILINE)
@@ -160,7 +160,7 @@ def test_every_key_of_a_schema_file_is_told() -> None:
 def test_what_a_schema_file_is_refused_for_is_told_in_the_words_of_the_code() -> None:
     part = pages.text("schema-file.md").partition("| written | said |\n| --- | --- |\n")[2]
     rows = [line.strip("| ").split(" | ") for line in part.splitlines()]
-    assert len(rows) == 24
+    assert len(rows) == 27
     for written, said in rows:
         lines = written.strip("`").replace("; ", "\n")
         # Most rows leave out what all of them begin with.

@@ -89,7 +89,7 @@ def test_a_snapshot_of_a_file_is_read_as_the_file_is_and_stays_what_it_was(
         (b"", "is empty"),
         (b"key;job;pay\n1;CEO;1\n", "semicolons"),
         (b"key,job,pay\n1,CEO\n", "as many cells in each row"),
-        ("key,job,pay\n1,CEO,é\n".encode("latin-1"), "iconv"),
+        ("key,job,pay\n1,CEO,é\n".encode("latin-1"), "encoding windows-1252"),
     ],
 )
 def test_a_snapshot_that_cannot_be_read_is_refused_as_its_file_is(
@@ -176,9 +176,9 @@ def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
         Table(tmp_path / "rows.csv", PAY)
 
 
-@pytest.mark.parametrize("name", ["rows.xlsx", "rows", "rows.csv.gz"])
+@pytest.mark.parametrize("name", ["rows.docx", "rows", "rows.gz"])
 def test_an_unknown_ending_is_refused_with_the_known_ones(tmp_path: Path, name: str) -> None:
-    with pytest.raises(SourceError, match=f"what '.*{name}' is.*allowed: .csv, .parquet, .pq"):
+    with pytest.raises(SourceError, match=f"what '.*{name}' is.*allowed: .csv, .csv.gz, .zip, "):
         Table(tmp_path / name, PAY)
 
 
@@ -255,16 +255,20 @@ def test_a_header_in_another_case_is_told_apart_from_none() -> None:
 def test_a_csv_file_with_another_separator_is_told_so(tmp_path: Path, mark: str, name: str) -> None:
     for row in ("1,CEO,1", "1,CEO,1.5"):
         text = f"key,job,pay\n{row}\n".replace(",", mark).replace(".", ",")
-        with pytest.raises(SourceError, match=rf"cannot be read as CSV: .*separated by {name}"):
+        said = rf"cannot be read as CSV: .*separated by {name}; declare separator = \"{name[:-1]}"
+        with pytest.raises(SourceError, match=said):
             from_text(tmp_path, text)
 
 
-@pytest.mark.parametrize(("encoding", "said"), [("latin-1", "Latin-1"), ("utf-16", "UTF-16")])
-def test_a_csv_file_that_is_not_utf_8_is_told_how_to_convert_it(
+@pytest.mark.parametrize(
+    ("encoding", "said"),
+    [("latin-1", "windows-1252"), ("utf-16", "utf-16"), ("utf-16-le", "utf-16-le")],
+)
+def test_a_csv_file_that_is_not_utf_8_is_told_what_to_declare(
     tmp_path: Path, encoding: str, said: str
 ) -> None:
     (tmp_path / "rows.csv").write_bytes("key,job,pay\n1,Bäcker,1\n".encode(encoding))
-    with pytest.raises(SourceError, match=rf"not UTF-8 text \(.*{said}.*iconv -f") as caught:
+    with pytest.raises(SourceError, match=f'not text in utf-8; .*encoding = "{said}"') as caught:
         Table(tmp_path / "rows.csv", PAY)
     assert "cker" not in str(caught.value)
 

@@ -14,6 +14,7 @@ from typing import Any
 from pcor import Attribute, Metric, Schema
 from pcor.errors import SchemaError
 from pcor.public import schema
+from pcor.public.source_format import SourceFormat
 from tools.reference import docstrings, markdown, signatures
 
 _MINIMAL: dict[str, Any] = {"metric": {"column": "m"}, "attributes": {"a": {"values": ["x", "y"]}}}
@@ -38,6 +39,11 @@ def metric() -> str:
 def attribute() -> str:
     """Return the keys of the table about an attribute."""
     return _table("a", Attribute, docstrings.read(Attribute).named["Attributes"])
+
+
+def source() -> str:
+    """Return the keys of the table about how the table is written."""
+    return _table("source", SourceFormat, docstrings.read(SourceFormat).named["Attributes"])
 
 
 def keys(table: str) -> list[str]:
@@ -109,4 +115,4 @@ def _default(one: inspect.Parameter) -> str:
         return "required"
     if given is False:
         return markdown.code("false")
-    return "" if given in (None, ()) else markdown.code(f'"{given}"')
+    return "" if given in (None, (), "") else markdown.code(f'"{given}"')

@@ -11,7 +11,7 @@ import contextlib
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -21,11 +21,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pcor.audit.source_guess import guess_source
 from pcor.errors import MetricError, SourceError, did_you_mean
 from pcor.public.dates import DAY_TEXT, PERIODS, Span
 from pcor.public.guarantee import OWNER_ONLY, PureDP
 from pcor.public.schema import REVIEW, Attribute, Metric, Schema, Value, toml_value
-from pcor.public.spellings import is_missing
+from pcor.public.source_format import SourceFormat
+from pcor.public.spellings import BLANKS, is_missing
 from pcor.rows.columns import check_separator, column_names, read_columns
 from pcor.rows.encoding import (
     LARGEST_METRIC,
@@ -36,6 +38,7 @@ from pcor.rows.encoding import (
     numbers,
     without_words,
 )
+from pcor.rows.files import plain_name
 
 # A numeric column with more distinct values than this is drafted as bins.
 MOST_VALUES = 20
@@ -93,8 +96,18 @@ def draft(
     attributes: list[str],
     id_column: str | None = None,
     name: str = "",
+    given: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the text of a schema file for a table, with every value from the data marked."""
+    """Return the text of a schema file for a table, with every value from the data marked.
+
+    Args:
+        source: the table.
+        metric: the column to judge by.
+        attributes: the columns that contexts speak of.
+        id_column: the column that names a record.
+        name: of the dataset.
+        given: what is known of how the table is written; the rest of ``[source]`` is guessed.
+    """
     if not attributes:
         raise SourceError(
             "name at least one attribute, a column that contexts speak of: --attributes a,b,c"
@@ -106,9 +119,10 @@ def draft(
                 f"column {column!r} is named twice; each column has one role: the metric, an "
                 "attribute or the id"
             )
-    columns = read_columns(source, wanted)
-    _check_metric(columns[metric], metric)
-    dataset = name or (Path(source).stem if isinstance(source, str | Path) else "dataset")
+    written = guess_source(source, metric, given or {})
+    columns = read_columns(source, wanted, written)
+    _check_metric(columns[metric], metric, written)
+    dataset = name or (plain_name(Path(source)) if isinstance(source, str | Path) else "dataset")
     lines = [_HEADER, "[dataset]", f"name = {toml_value(dataset)}"]
     lines += [f"# {NO_ID}" if id_column is None else f"id = {toml_value(id_column)}"]
     lines += ["", "[metric]", f"column = {toml_value(metric)}"]
@@ -116,28 +130,38 @@ def draft(
         lines += [
             "",
             f"[attributes.{toml_value(attribute)}]",
-            *_domain(columns[attribute], attribute),
+            *_domain(columns[attribute], attribute, written),
         ]
-    return "\n".join([*lines, "", _RELEASE])
+    return "\n".join([*lines, "", _RELEASE, *_source(written, given or {})])
 
 
-def _check_metric(column: Any, name: str) -> None:
+def _source(written: SourceFormat, given: Mapping[str, str]) -> list[str]:
+    """Write how the table is written, where that is not as usual."""
+    declared = written.to_dict()
+    lines = [
+        f"{key} = {toml_value(value)}{'' if key in given else f'  {REVIEW}'}"
+        for key, value in declared.items()
+    ]
+    return ["[source]", *lines, ""] if lines else []
+
+
+def _check_metric(column: Any, name: str, written: SourceFormat) -> None:
     """Refuse a metric that is not numeric; a note shows the owner the first cells that are not."""
     try:
-        numbers(column, Metric(name))
+        numbers(column, Metric(name), written)
     except MetricError:
         refused = MetricError(
             f"the metric {name!r} is not numeric: at least one row holds text or another kind of "
             "value; a metric must be a number in every row"
         )
-        cells = _cells_that_are_not_numbers(column)
+        cells = _cells_that_are_not_numbers(column, written)
         refused.add_note(f"{OWNER_ONLY} {cells}; correct them, {_EMPTY_THEM}")
         raise refused from None
 
 
-def _cells_that_are_not_numbers(column: Any) -> str:
+def _cells_that_are_not_numbers(column: Any, written: SourceFormat) -> str:
     """Return the first distinct ones, with the first row of each."""
-    wrong = _wrong_cells(column, "a number")
+    wrong = _wrong_cells(column, "a number", written)
     first: dict[str, int] = {}
     for row, cell in wrong:
         first.setdefault(cell, row)
@@ -152,7 +176,8 @@ def marked_lines(schema: Path) -> int:
 
 def misfits(source: Any, schema: Schema) -> list[Misfit]:
     """Return everything that does not fit, for the owner's eyes."""
-    present = column_names(source)
+    written = schema.source
+    present = column_names(source, written)
     found = [
         Misfit(c, f"the table has no such column{did_you_mean(c, present)}", 0)
         for c in schema.columns
@@ -160,24 +185,24 @@ def misfits(source: Any, schema: Schema) -> list[Misfit]:
     ]
     if len(found) == len(schema.columns):
         if isinstance(source, str | Path):
-            check_separator(Path(source), present, schema.columns)
+            check_separator(Path(source), present, schema.columns, written)
         return found
-    columns = read_columns(source, [c for c in schema.columns if c in present])
+    columns = read_columns(source, [c for c in schema.columns if c in present], written)
     if schema.metric.column in present:
-        found += _metric_misfits(columns[schema.metric.column], schema.metric)
+        found += _metric_misfits(columns[schema.metric.column], schema.metric, written)
     for attribute in schema.attributes:
         if attribute.name in present:
-            found += _attribute_misfits(columns[attribute.name], attribute)
+            found += _attribute_misfits(columns[attribute.name], attribute, written)
     if schema.id is not None and schema.id in present:
         found += _id_misfits(columns[schema.id], schema)
     return found or list(_nothing_left(columns, schema))
 
 
-def _domain(column: Any, name: str) -> list[str]:
+def _domain(column: Any, name: str, written: SourceFormat) -> list[str]:
     if (span := _span(column)) is not None:
         ends = f'from = "{span.first}", to = "{span.last}"'
         return [f'date = {{ by = "{span.by}", {ends} }}  {REVIEW}', _RANGE]
-    values = _natural(column, name)
+    values = _natural(column, name, written)
     numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
     if numeric and (len(values) > MOST_VALUES or math.inf in values or -math.inf in values):
         edges = _edges([float(v) for v in values])
@@ -215,7 +240,7 @@ def _edges(values: list[float]) -> list[float]:
     return sorted(edges) if len(edges) > 1 else [-math.inf, math.inf]
 
 
-def _natural(column: Any, name: str) -> list[Value]:
+def _natural(column: Any, name: str, written: SourceFormat) -> list[Value]:
     """Return the distinct values in order, as numbers where every one of them is a number."""
     try:
         found = {v for v in column.unique().to_pylist() if v is not None and v == v}
@@ -228,7 +253,7 @@ def _natural(column: Any, name: str) -> list[Value]:
     if all(isinstance(v, bool) for v in found):
         return sorted(found)
     for kind in (int, float):
-        read = {n for v in found if (n := _number(kind, v)) is not None}
+        read = {n for v in found if (n := _number(kind, v, written)) is not None}
         if len(read) == len(found):
             return sorted(read)
     return sorted({str(v) for v in found})
@@ -237,8 +262,12 @@ def _natural(column: Any, name: str) -> list[Value]:
 _WRITTEN = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?", re.ASCII)
 
 
-def _number(kind: type[int] | type[float], value: object) -> int | float | None:
+def _number(
+    kind: type[int] | type[float], value: object, written: SourceFormat
+) -> int | float | None:
     """Return a number, or a text that is written like one, as this kind; "007" is a name."""
+    if isinstance(value, str) and not written.usual_numbers:
+        value = written.plain(value)
     if isinstance(value, str | Decimal):
         value = str(value)
         with contextlib.suppress(ValueError):
@@ -250,12 +279,13 @@ def _number(kind: type[int] | type[float], value: object) -> int | float | None:
     return None
 
 
-def _metric_misfits(column: Any, metric: Metric) -> Iterator[Misfit]:
+def _metric_misfits(column: Any, metric: Metric, written: SourceFormat) -> Iterator[Misfit]:
     try:
-        values = numbers(column, metric)
+        values = numbers(column, metric, written)
     except MetricError:
         texts = without_words(column, metric.missing_values)
-        yield _unreadable(texts, metric.column, "a number", f"correct them, {_NAME_THEM}")
+        remedy = f"correct them or [source], {_NAME_THEM}"
+        yield _unreadable(texts, metric.column, "a number", remedy, written)
         return
     if (missing := int(np.isnan(values).sum())) and metric.missing == "error":
         remedy = 'missing = "drop" under [metric] leaves such rows out'
@@ -265,18 +295,21 @@ def _metric_misfits(column: Any, metric: Metric) -> Iterator[Misfit]:
         yield Misfit(metric.column, "infinite or beyond 1e100", huge, remedy=remedy)
 
 
-def _attribute_misfits(column: Any, attribute: Attribute) -> Iterator[Misfit]:
+def _attribute_misfits(
+    column: Any, attribute: Attribute, written: SourceFormat
+) -> Iterator[Misfit]:
     name = attribute.name
     try:
-        values = _outside(column, attribute)
+        values = _outside(column, attribute, written)
     except SourceError:
         if attribute.edges is not None:
             column = without_words(column, attribute.missing_values, strip=attribute.strip)
         if attribute.days:
-            yield _unreadable(column, name, "a date", "write each like 2019-03-14, without a zone")
+            remedy = "write each like 2019-03-14, without a zone"
+            yield _unreadable(column, name, "a date", remedy, written)
         elif attribute.edges is not None:
-            remedy = "correct them, or declare values instead of edges"
-            yield _unreadable(column, name, "a number", remedy)
+            remedy = "correct them or [source], or declare values instead of edges"
+            yield _unreadable(column, name, "a number", remedy, written)
         else:
             yield Misfit(name, "not a single value", len(column), remedy="leave this attribute out")
         return
@@ -289,9 +322,10 @@ def _attribute_misfits(column: Any, attribute: Attribute) -> Iterator[Misfit]:
         yield Misfit(name, "no value", missing, remedy=_ways(attribute))
 
 
-def _outside(column: Any, attribute: Attribute) -> list[Any]:
+def _outside(column: Any, attribute: Attribute, written: SourceFormat) -> list[Any]:
     """Return the cells outside the attribute's domain, missing ones among them."""
-    cells: list[Any] = column.filter(pa.array(encode_attribute(column, attribute) < 0)).to_pylist()
+    outside = pa.array(encode_attribute(column, attribute, written) < 0)
+    cells: list[Any] = column.filter(outside).to_pylist()
     words = attribute.missing_values
     return [None if cell is not None and is_missing(words, cell) else cell for cell in cells]
 
@@ -322,22 +356,24 @@ def _examples(values: list[str]) -> tuple[str, ...]:
     return tuple(f"{value!r} ({count:,})" for value, count in Counter(values).most_common(5))
 
 
-def _unreadable(column: Any, name: str, what: str, remedy: str) -> Misfit:
-    bad = [cell for _, cell in _wrong_cells(column, what)]
+def _unreadable(column: Any, name: str, what: str, remedy: str, written: SourceFormat) -> Misfit:
+    bad = [cell for _, cell in _wrong_cells(column, what, written)]
     return Misfit(name, f"not {what}", len(bad), _examples(bad), remedy)
 
 
-def _wrong_cells(column: Any, what: str) -> list[tuple[int, str]]:
+def _wrong_cells(column: Any, what: str, written: SourceFormat) -> list[tuple[int, str]]:
     """Return the cells that are something else, each with its row; missing ones are no cells."""
     cells = [(row, cell) for row, cell in enumerate(column.to_pylist()) if cell is not None]
     # Only text can hold numbers beside what is not one; another type is wrong in every row.
-    reads = _READS[what]
-    fine = {text for text in {c for _, c in cells if isinstance(c, str)} if reads(text)}
+    texts = {cell for _, cell in cells if isinstance(cell, str)}
+    fine = {one for one in texts if (_is_date(one) if what == "a date" else _reads(one, written))}
     return [(row, str(c)) for row, c in cells if not (isinstance(c, str) and c in fine)]
 
 
-def _is_number(text: str) -> bool:
+def _reads(text: str, written: SourceFormat) -> bool:
     """Tell whether the encoding reads a text as a number; a blank one is missing, not wrong."""
+    if not written.usual_numbers:
+        return not text.strip(BLANKS) or written.plain(text) is not None
     try:
         return not text.strip() or pa.scalar(text.strip()).cast(pa.float64()).is_valid
     except pa.ArrowException:
@@ -349,9 +385,6 @@ def _is_date(text: str) -> bool:
     return not text.strip(" ") or re.fullmatch(DAY_TEXT, text) is not None
 
 
-_READS: dict[str, Callable[[str], bool]] = {"a number": _is_number, "a date": _is_date}
-
-
 def _nothing_left(columns: pa.Table, schema: Schema) -> Iterator[Misfit]:
     """Say so where each row may be left out and all of them are: how many each column drops."""
     with contextlib.suppress(SourceError):
@@ -361,10 +394,10 @@ def _nothing_left(columns: pa.Table, schema: Schema) -> Iterator[Misfit]:
     if not columns.num_rows:
         yield Misfit(metric.column, "no row is left: the table is empty", 0)
         return
-    if empty := int(np.isnan(numbers(columns[metric.column], metric)).sum()):
+    if empty := int(np.isnan(numbers(columns[metric.column], metric, schema.source)).sum()):
         yield Misfit(metric.column, 'no row is left; missing = "drop" applies', empty)
     for attribute in schema.attributes:
-        if outside := _outside(columns[attribute.name], attribute):
+        if outside := _outside(columns[attribute.name], attribute, schema.source):
             shown = _examples([str(v) for v in outside if v is not None])
             said = 'no row is left; outside = "drop" applies'
             yield Misfit(attribute.name, said, len(outside), shown)

@@ -35,10 +35,16 @@ from pcor.cli.output import (
     tell_of_compiling,
     waiting,
 )
-from pcor.cli.setting_flags import NO_SETTINGS, GivenSettings, with_settings
+from pcor.cli.setting_flags import (
+    NO_SETTINGS,
+    NO_SOURCE,
+    GivenSettings,
+    GivenSource,
+    with_settings,
+    with_source,
+)
 from pcor.errors import ParameterError, check_whole, plain
 from pcor.public.guarantee import Promise
-from pcor.public.schema import Schema
 from pcor.search.blocks import ENUMERATION_LIMIT
 from pcor.support.files import check_target
 
@@ -56,6 +62,7 @@ Records = Annotated[
 
 @guarded
 @with_settings("audit")
+@with_source
 def audit(
     file: options.RowsFile,
     schema: options.SchemaFile,
@@ -91,6 +98,7 @@ def audit(
     out: Annotated[
         Path | None, typer.Option(help="Also draw a chart: a .png, .svg or .html file.")
     ] = None,
+    source: GivenSource = NO_SOURCE,
     as_json: options.AsJson = False,
 ) -> None:
     """OWNER ONLY: say who a release would expose, and by how much.
@@ -107,7 +115,7 @@ def audit(
     keys = _keys(record, records)
     metrics = _metrics(insert)
     check_whole("--repeats", repeats)
-    declared = Schema.from_file(schema, draft=True)
+    declared = source.schema(schema, draft=True)
     settings = audited_settings(given.read(declared), limit)
     plan = settings.plan(declared, epsilon)  # refuses without looking at rows
     tell_of_compiling()

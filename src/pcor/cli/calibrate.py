@@ -14,9 +14,8 @@ from pcor.audit.calibration import EXPOSED, ROWS, Calibration, CalibrationPoint
 from pcor.audit.calibration import calibrate as calibration_of
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, check_plots, guarded, progress_bar, say, say_json, tell
-from pcor.cli.setting_flags import DetectorName
+from pcor.cli.setting_flags import NO_SOURCE, DetectorName, GivenSource, with_source
 from pcor.errors import counted
-from pcor.public.schema import Schema
 from pcor.search.blocks import ENUMERATION_LIMIT
 from pcor.support.files import check_target, write_text
 
@@ -25,6 +24,7 @@ HEADINGS = ("family", "detector", "contexts", "stand out", "95 %", "named", "exp
 
 
 @guarded
+@with_source
 def calibrate(
     file: options.File,
     schema: options.SchemaFile,
@@ -40,6 +40,7 @@ def calibrate(
     out: Annotated[
         Path | None, typer.Option(help="Also write a .png, .svg, .html or .json file.")
     ] = None,
+    source: GivenSource = NO_SOURCE,
     as_json: options.AsJson = False,
 ) -> None:
     """OWNER ONLY: tell how many rows stand out somewhere: does an answer mean anything here?
@@ -54,7 +55,7 @@ def calibrate(
         check_target(out, ENDINGS)
         if out.suffix.lower() != ".json":
             check_plots(f"--out {str(out)!r}", ". --json, and --out with .json, work without them")
-    table = pcor.Table(file, Schema.from_file(schema, draft=True))
+    table = pcor.Table(file, source.schema(schema, draft=True))
     with progress_bar(f"{rows:,} rows in each family") as progress:
         found = calibration_of(
             table,

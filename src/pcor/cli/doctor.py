@@ -21,6 +21,7 @@ _REINSTALL = "pip install --upgrade pcor"
 # What an optional part is for.
 PURPOSES = {
     "duckdb": "files larger than memory, patterns, folders",
+    "excel": "Excel files",
     "databases": "tables in PostgreSQL and SQLite",
     "spark": "tables on a Spark cluster",
     "sklearn": "detectors of scikit-learn",

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from pcor.public.schema import Schema
 
 
-File = Annotated[Path, typer.Argument(help="The table: a CSV or Parquet file.", metavar="FILE")]
+File = Annotated[
+    Path, typer.Argument(help="The table: a CSV, Parquet or Excel file.", metavar="FILE")
+]
 RowsFile = Annotated[
     str,
     typer.Argument(
-        help="The table: a CSV or Parquet file, a pattern or folder of them, or a database table "
-        "as postgresql://host/name#table or sqlite://file#table.",
+        help="The table: a CSV, Parquet or Excel file, a pattern or folder of CSV or Parquet "
+        "files, or a database table as postgresql://host/name#table or sqlite://file#table.",
         metavar="FILE",
     ),
 ]

@@ -21,13 +21,12 @@ from pcor.audit.reference_file import (
 )
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, progress_bar, say, say_json, tell, waiting
-from pcor.cli.setting_flags import DetectorName
+from pcor.cli.setting_flags import NO_SOURCE, DetectorName, GivenSource, with_source
 from pcor.detectors import get_detector
 from pcor.errors import TooLarge
 from pcor.public import wording
 from pcor.public.context import Context
 from pcor.public.context_list import count_contexts
-from pcor.public.schema import Schema
 from pcor.releasing.estimate import MOST_ROWS, duration, estimate
 from pcor.search.blocks import ENUMERATION_LIMIT, listed_size
 from pcor.search.coe import (
@@ -52,6 +51,7 @@ Out = Annotated[
 
 
 @guarded
+@with_source
 def contexts(
     file: options.RowsFile,
     schema: options.SchemaFile,
@@ -61,6 +61,7 @@ def contexts(
         int, typer.Option(help="The largest number of contexts to look at.")
     ] = ENUMERATION_LIMIT,
     out: Out = None,
+    source: GivenSource = NO_SOURCE,
     as_json: options.AsJson = False,
 ) -> None:
     """OWNER ONLY: list every context in which the record is an outlier (COE).
@@ -71,7 +72,7 @@ def contexts(
     Example: pcor contexts claims.csv --schema claims.toml --record 17 --out coe.parquet
     """
     _check_out(out)
-    declared = Schema.from_file(schema, draft=True)
+    declared = source.schema(schema, draft=True)
     with waiting("reading the table", quiet=as_json):
         table = pcor.Table(file, declared)
     _tell_time(table, record, detector, limit)
@@ -119,6 +120,7 @@ def _sentences(found: MatchingContexts) -> list[ShownRow]:
 
 
 @guarded
+@with_source
 def outliers(
     file: options.File,
     schema: options.SchemaFile,
@@ -127,6 +129,7 @@ def outliers(
         str | None, typer.Option(help="Where to look; by default the whole table.")
     ] = None,
     out: Out = None,
+    source: GivenSource = NO_SOURCE,
     as_json: options.AsJson = False,
 ) -> None:
     """OWNER ONLY: list the records that are outliers in one context.
@@ -136,7 +139,7 @@ def outliers(
     Example: pcor outliers claims.csv --schema claims.toml --context "region is north"
     """
     _check_out(out)
-    declared = Schema.from_file(schema, draft=True)
+    declared = source.schema(schema, draft=True)
     where = (
         Context.full(declared)
         if context is None
@@ -161,6 +164,7 @@ def outliers(
 
 
 @guarded
+@with_source
 def reference(
     file: options.File,
     schema: options.SchemaFile,
@@ -169,6 +173,7 @@ def reference(
     limit: Annotated[
         int, typer.Option(help="The largest number of contexts to list.")
     ] = REFERENCE_LIMIT,
+    source: GivenSource = NO_SOURCE,
     as_json: options.AsJson = False,
 ) -> None:
     """OWNER ONLY: write every context with its population and all of its outliers.
@@ -179,7 +184,7 @@ def reference(
     Example: pcor reference claims.csv --schema claims.toml --out reference.parquet
     """
     check_target(out, (".parquet",))
-    declared = Schema.from_file(schema, draft=True)
+    declared = source.schema(schema, draft=True)
     check_reference_size(declared, limit)
     with waiting("reading the table", quiet=as_json):
         table = pcor.Table(file, declared)

@@ -20,7 +20,14 @@ from pcor.cli.output import (
     waiting,
 )
 from pcor.cli.schema import beyond_limits
-from pcor.cli.setting_flags import NO_SETTINGS, GivenSettings, with_settings
+from pcor.cli.setting_flags import (
+    NO_SETTINGS,
+    NO_SOURCE,
+    GivenSettings,
+    GivenSource,
+    with_settings,
+    with_source,
+)
 from pcor.errors import ParameterError
 from pcor.public.guarantee import OCDP
 from pcor.public.schema import Schema
@@ -44,6 +51,7 @@ def _plan(schema: Schema, given: GivenSettings, epsilon: str) -> pcor.Plan:
 
 @guarded
 @with_settings("release")
+@with_source
 def plan(
     file: options.RowsFile,
     schema: options.SchemaFile,
@@ -59,6 +67,7 @@ def plan(
         ),
     ] = None,
     full: options.Full = False,
+    source: GivenSource = NO_SOURCE,
     as_json: options.AsJson = False,
 ) -> None:
     """Tell what a release would do and cost. Free: no row is looked at.
@@ -67,7 +76,7 @@ def plan(
     """
     one = many.check_one(record, records, records_column=records_column)
     options.check_rows(file)
-    declared = Schema.from_file(schema, draft=True)
+    declared = source.schema(schema, draft=True)
     if marked_lines(schema):
         tell("note: the schema is a draft, with lines marked REVIEW; a release would refuse it")
     plan = _plan(declared, given, epsilon)
@@ -104,6 +113,7 @@ def plan(
 
 @guarded
 @with_settings("release")
+@with_source
 def release(
     file: options.RowsFile,
     schema: options.SchemaFile,
@@ -145,6 +155,7 @@ def release(
         str | None, typer.Option(help="With --ledger: which state of the table this is.")
     ] = None,
     full: options.Full = False,
+    source: GivenSource = NO_SOURCE,
     as_json: options.AsJson = False,
 ) -> None:
     """Release one context in which the record is an outlier.
@@ -160,7 +171,7 @@ def release(
     one = many.check_one(record, records, records_column=records_column, workers=workers)
     if out is not None and records is None:
         check_target(out, (".json", ".html", ".htm"))
-    declared = Schema.from_file(schema)
+    declared = source.schema(schema)
     # What can be refused without the rows is, before they are read.
     plan = _plan(declared, given, epsilon)
     names = {"dataset": dataset, "analyst": analyst, "key": key, "version": version}

@@ -11,6 +11,7 @@ import typer
 from pcor.audit.schema_draft import NO_ID, draft, marked_lines, misfits
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, say, say_json, tell, waiting
+from pcor.cli.setting_flags import NO_SOURCE, GivenSource, with_source
 from pcor.errors import WriteError, counted
 from pcor.public.guarantee import PureDP
 from pcor.public.schema import MOST_NUMBERED, REVIEW, Schema
@@ -28,6 +29,7 @@ app = typer.Typer(
 
 @app.command("init")
 @guarded
+@with_source
 def init(
     file: options.File,
     metric: Annotated[str, typer.Option(help="The numeric column that outliers stand out in.")],
@@ -40,6 +42,7 @@ def init(
     ] = None,
     out: Annotated[Path, typer.Option(help="Where to write the draft.")] = Path("schema.toml"),
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    source: GivenSource = NO_SOURCE,
     as_json: options.AsJson = False,
 ) -> None:
     """Draft a schema file from a table; every value read off the data is marked for review.
@@ -51,7 +54,7 @@ def init(
         raise WriteError(f"{str(out)!r} exists; give another --out, or --force to replace it")
     names = [name.strip() for name in attributes.split(",") if name.strip()]
     with waiting("reading the table", quiet=as_json):
-        text = draft(file, metric=metric, attributes=names, id_column=id_column)
+        text = draft(file, metric=metric, attributes=names, id_column=id_column, given=source.texts)
     write_text(out, text)
     marked = text.count(REVIEW)
     drafted = Schema.from_file(out, draft=True)
@@ -69,16 +72,18 @@ def init(
 
 @app.command("check")
 @guarded
+@with_source
 def check(
     file: options.File,
     schema: options.SchemaFile,
+    source: GivenSource = NO_SOURCE,
     as_json: options.AsJson = False,
 ) -> None:
     """OWNER ONLY: say what in a table does not fit the schema.
 
     Example: pcor schema check claims.csv --schema claims.toml
     """
-    declared = Schema.from_file(schema, draft=True)
+    declared = source.schema(schema, draft=True)
     Settings().plan(declared, 1)  # refuses a [release] that nothing can be released by
     with waiting("reading the table", quiet=as_json):
         found = misfits(file, declared)

@@ -1,6 +1,7 @@
-"""The flags of the commands that make a release: one for each setting, as it is declared.
+"""The flags that are derived from declarations: one for each setting, and for each way of writing.
 
-Public: everything here. A context is written as a text and read against the schema.
+Public: everything here. A context is written as a text and read against the schema. What flags say
+about how the table is written stands in for ``[source]`` of its schema.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from inspect import Parameter
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -17,6 +19,7 @@ import typer
 from pcor.cli.options import context
 from pcor.errors import ParameterError
 from pcor.public.schema import Schema
+from pcor.public.source_format import SourceFormat
 from pcor.releasing.settings import Interface, Option, Settings
 from pcor.search.utility import Overlap
 
@@ -58,21 +61,59 @@ class GivenSettings:
 NO_SETTINGS = GivenSettings()
 
 
+@dataclass(frozen=True)
+class GivenSource:
+    """What the flags say about how the table is written, by the keys of ``[source]``."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+
+    def schema(self, path: Path, *, draft: bool = False) -> Schema:
+        """Return the schema of a file, written as the flags say."""
+        declared = Schema.from_file(path, draft=draft)
+        return declared.written(**self.texts) if self.texts else declared
+
+
+NO_SOURCE = GivenSource()
+
+
 def with_settings(interface: Interface) -> Callable[[Command], Command]:
     """Replace the parameter ``given`` by a flag for each setting that an interface offers."""
 
+    def gathered(texts: dict[str, Any]) -> GivenSettings:
+        overlap_with = texts.pop("overlap_with", None)
+        return GivenSettings(texts, overlap_with)
+
+    return _with_flags("given", list(_flags(interface)), gathered)
+
+
+def with_source(command: Command) -> Command:
+    """Replace the parameter ``source`` by a flag for each key of ``[source]``."""
+
+    def gathered(texts: dict[str, Any]) -> GivenSource:
+        return GivenSource({key: text for key, text in texts.items() if text is not None})
+
+    flags = [
+        _parameter(name, None, str | None, typer.Option(f"--{name}", help=told))
+        for name, told in SourceFormat.options()
+    ]
+    return _with_flags("source", flags, gathered)(command)
+
+
+def _with_flags(
+    name: str, flags: list[Parameter], gathered: Callable[[dict[str, Any]], object]
+) -> Callable[[Command], Command]:
+    """Replace a parameter of a command by flags; the command is given what is gathered of them."""
+
     def decorate(command: Command) -> Command:
-        flags = list(_flags(interface))
         shown = inspect.signature(command, eval_str=True)
         parameters: list[Parameter] = []
         for one in shown.parameters.values():
-            parameters += flags if one.name == "given" else [one]
+            parameters += flags if one.name == name else [one]
 
         @functools.wraps(command)
         def wrapper(**values: Any) -> None:
             texts = {flag.name: values.pop(flag.name) for flag in flags}
-            overlap_with = texts.pop("overlap_with", None)
-            command(given=GivenSettings(texts, overlap_with), **values)
+            command(**{name: gathered(texts)}, **values)
 
         # Typer makes the command's options from these.
         wrapper.__signature__ = shown.replace(parameters=parameters)  # type: ignore[attr-defined]

@@ -25,13 +25,12 @@ from pcor.audit.tradeoff import (
 from pcor.audit.tradeoff import tradeoff as points_of
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, check_plots, guarded, progress_bar, say, say_json, tell
-from pcor.cli.setting_flags import DetectorName
+from pcor.cli.setting_flags import NO_SOURCE, DetectorName, GivenSource, with_source
 from pcor.demo import salary_table
 from pcor.detectors import get_detector
 from pcor.errors import NoValidContext, ParameterError
 from pcor.public.accounting import exact
 from pcor.public.guarantee import PureDP
-from pcor.public.schema import Schema
 from pcor.search.blocks import ENUMERATION_LIMIT
 from pcor.support.files import check_target, write_text
 
@@ -44,6 +43,7 @@ SEEDED = "NOT PRIVATE: computed from the rows, with seeded decisions; nobody pai
 
 
 @guarded
+@with_source
 def tradeoff(
     file: Annotated[
         Path | None,
@@ -66,6 +66,7 @@ def tradeoff(
     out: Annotated[
         Path | None, typer.Option(help="Also write a .png, .svg, .html or .json file.")
     ] = None,
+    source: GivenSource = NO_SOURCE,
     as_json: options.AsJson = False,
 ) -> None:
     """Draw utility and validity against epsilon, for each search and guarantee.
@@ -81,7 +82,7 @@ def tradeoff(
         check_target(out, ENDINGS)
         if out.suffix.lower() != ".json":
             check_plots(f"--out {str(out)!r}", ". --json, and --out with .json, work without them")
-    table = _table(file, schema, limit)
+    table = _table(file, schema, source, limit)
     usual = QUICK_EPSILONS if quick else EPSILONS
     costs = sorted({exact(cost) for cost in (epsilons.split(",") if epsilons else usual)})
     count = outliers if outliers is not None else QUICK_OUTLIERS if quick else RECORDS
@@ -117,12 +118,12 @@ def tradeoff(
     say(_text(points))
 
 
-def _table(file: Path | None, schema: Path | None, limit: int) -> pcor.Table:
+def _table(file: Path | None, schema: Path | None, source: GivenSource, limit: int) -> pcor.Table:
     if (file is None) != (schema is None):
         raise ParameterError("FILE and --schema go together; give both, or none for the demo table")
     if file is None or schema is None:
         return salary_table(any_set=True)  # the paper's sets, for its comparison
-    declared = Schema.from_file(schema, draft=True)
+    declared = source.schema(schema, draft=True)
     check_space(declared, limit)  # before the rows are read
     return pcor.Table(file, declared)
 

@@ -56,6 +56,13 @@ A schema file is TOML::
     [release]
     detector = "grubbs"               # optional: what calls a claim an outlier, unless one is given
     brevity = 100                     # optional: rows that each thing named is worth
+
+    [source]
+    separator = ";"                   # optional: how the file is written; by default commas,
+    encoding = "windows-1252"         # UTF-8,
+    decimal = ","                     # and numbers as 1234.5
+    thousands = "."
+    currency = "€"                    # before or after a number
 """
 
 from __future__ import annotations
@@ -86,6 +93,7 @@ from pcor.public.domain import (
 )
 from pcor.public.family import MOST_SETS, combined, most_sets, most_sizes, most_steps
 from pcor.public.record_ids import TYPES, check_declared, matches
+from pcor.public.source_format import SourceFormat
 from pcor.public.spellings import SPELLING
 
 # A schema is declared with these, so they are found here too.
@@ -120,7 +128,7 @@ MOST_MEMBERS = 1 << 22
 # Contexts are numbered by whole numbers of 64 bits.
 MOST_NUMBERED = 1 << 60
 
-_TABLES = ("dataset", "metric", "attributes", "contexts", "release")
+_TABLES = ("dataset", "metric", "attributes", "contexts", "release", "source")
 _DATASET = ("name", "id", "id_type", "id_pattern", "positions", "rows")
 _METRIC = ("column", "missing", "label", "unit", "missing_values")
 _DOMAIN = ("values", "edges", "date", "outside", "other", "shares")
@@ -160,6 +168,8 @@ class Schema:
             with that value, or all. A group may have other groups in it, by their names.
         max_clauses: how many attributes a context may restrict.
         max_named: how many values, ranges, groups and exceptions its sentence may name.
+        source: how the table is written down, as ``[source]`` of a schema file says it:
+            ``{"separator": ";", "encoding": "windows-1252", "decimal": ","}``.
 
     Raises:
         SchemaError: the declarations are incomplete or contradict one another.
@@ -180,6 +190,7 @@ class Schema:
     max_clauses: int | None
     max_named: int | None
     release: Mapping[str, Any]
+    source: SourceFormat
 
     def __init__(
         self,
@@ -197,6 +208,7 @@ class Schema:
         max_clauses: int | None = None,
         max_named: int | None = None,
         release: Mapping[str, Any] | None = None,
+        source: Mapping[str, str] | SourceFormat | None = None,
     ) -> None:
         if not isinstance(attributes, Mapping):
             raise SchemaError("attributes must map each column's name to its domain")
@@ -223,6 +235,7 @@ class Schema:
             "max_clauses": _limit("max_clauses", max_clauses, len(columns)),
             "max_named": _limit("max_named", max_named, None),
             "release": _release(release),
+            "source": _source(source),
         }
         for key, value in values.items():
             object.__setattr__(self, key, value)
@@ -418,12 +431,16 @@ class Schema:
         metric = {key: getattr(self.metric, key) for key in _METRIC}
         words = list(self.metric.missing_values)
         metric["missing_values"] = words if words else None
+        # How the rows are written says nothing of contexts, but what was answered depends on it:
+        # with another decimal mark the same file is another table. So the fingerprint covers it.
+        source = self.source.to_dict()
         return {
             "dataset": {key: value for key, value in dataset.items() if value is not None},
             "metric": {key: value for key, value in metric.items() if value is not None},
             "attributes": {a.name: a.to_dict() for a in self.attributes},
             **({"contexts": limits} if limits else {}),
             **({"release": dict(self.release)} if self.release else {}),
+            **({"source": source} if source else {}),
         }
 
     def to_toml(self) -> str:
@@ -463,7 +480,17 @@ class Schema:
             **dataset,
             **limits,
             release=declared.get("release"),
+            source=declared.get("source"),
         )
+
+    def written(self, **given: str) -> Schema:
+        """Return the schema with some of ``[source]`` said otherwise, as options of a command do.
+
+        Raises:
+            SchemaError: no table is written like this.
+        """
+        declared = self.to_dict()
+        return Schema.from_dict(declared | {"source": {**declared.get("source", {}), **given}})
 
     @classmethod
     def from_file(cls, path: str | Path, *, draft: bool = False) -> Schema:
@@ -603,6 +630,17 @@ def _release(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
         if isinstance(value, int) and value < 0:
             raise SchemaError(f"[release] {key} must be at least 0, not {value!r}")
     return MappingProxyType(declared)
+
+
+def _source(given: Mapping[str, str] | SourceFormat | None) -> SourceFormat:
+    """Return how the table is written down, or refuse what no table can be."""
+    if isinstance(given, SourceFormat):
+        return given
+    if not isinstance(given, Mapping | None):
+        raise SchemaError('source must be a table, such as {"separator": ";"}')
+    declared = {} if given is None else given
+    _check_keys("[source]", declared, tuple(name for name, _ in SourceFormat.options()))
+    return SourceFormat(**declared)
 
 
 def _limit(name: str, limit: int | None, most: int | None) -> int | None:

@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 Aliases = tuple[tuple[str, str], ...]
 Merge = tuple[tuple[str, tuple[str, ...]], ...]
 
-# Space, tab and line breaks; the three spaces that do not break a line; the ideographic space.
-BLANKS = " \t\n\r\u00a0\u2007\u202f\u3000"
+# Space, tab and line breaks; three spaces that do not break a line, and the thin one, which stand
+# between groups of digits; the ideographic space.
+BLANKS = " \t\n\r\u00a0\u2007\u2009\u202f\u3000"
 
 # The rules that are about how a value is spelled.
 SPELLING = ("strip", "ignore_case", "aliases", "merge")

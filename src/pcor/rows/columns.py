@@ -16,32 +16,33 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from pcor.errors import SourceError, did_you_mean
-from pcor.rows.csv_hints import encoding_hint, ragged_lines, separator_hint
+from pcor.public.source_format import SourceFormat
+from pcor.rows.csv_hints import guess_encoding, guess_separator, hint, ragged_lines
+from pcor.rows.excel import read_sheet
+from pcor.rows.files import DAMAGED, ENDINGS, file_kind, is_packed, unpacked
 from pcor.rows.snapshot import Snapshot
 
-SUFFIXES = (".csv", ".parquet", ".pq")
+USUAL = SourceFormat()
 _SHOWN = 30  # columns that an owner is shown
 
-# A quoted cell may hold a line break; without this a long file with one cannot be read.
-_PARSE = csv.ParseOptions(newlines_in_values=True)
 
-
-def read_columns(source: Any, columns: Sequence[str]) -> pa.Table:
+def read_columns(source: Any, columns: Sequence[str], written: SourceFormat = USUAL) -> pa.Table:
     """Return the named columns of a frame or a file, in the order of the rows.
 
     Args:
-        source: a path to CSV or Parquet, a snapshot of such a file, or any frame that narwhals
-            accepts (pandas, Polars, Arrow, DuckDB).
+        source: a path to CSV, Parquet or Excel, a snapshot of such a file, or any frame that
+            narwhals accepts (pandas, Polars, Arrow, DuckDB).
         columns: the names to read; a missing one is refused with the nearest that exists.
+        written: how a file is written.
     """
     wanted = list(dict.fromkeys(columns))
     if isinstance(source, str | Path | Snapshot):
         path = Path(source) if isinstance(source, str) else source
-        names = column_names(path)
-        check_separator(path, names, wanted)
+        names = column_names(path, written)
+        check_separator(path, names, wanted, written)
         check_columns(f"the file {str(path)!r}", names, wanted)
-        with _reading(path):
-            return _read_file(path, wanted)
+        with _reading(path, written):
+            return _read_file(path, wanted, written)
     check_columns("the table", column_names(source), wanted)
     try:
         return _columns_of(nw.from_native(source), wanted)
@@ -60,13 +61,13 @@ def _columns_of(frame: Any, wanted: list[str]) -> pa.Table:
     return pa.table({name: frame.get_column(name).to_arrow() for name in wanted})
 
 
-def column_names(source: Any) -> list[str]:
+def column_names(source: Any, written: SourceFormat = USUAL) -> list[str]:
     """Return the names of all columns of a frame or a file."""
     if isinstance(source, str | Path | Snapshot):
         path = Path(source) if isinstance(source, str) else source
         _check_file(path)
-        with _reading(path):
-            return _names_in(path)
+        with _reading(path, written):
+            return _names_in(path, written)
     try:
         return [str(name) for name in nw.from_native(source).collect_schema().names()]
     except nw.exceptions.DuplicateError:
@@ -74,15 +75,14 @@ def column_names(source: Any) -> list[str]:
     except Exception:
         raise SourceError(
             f"cannot read rows from a {type(source).__name__}; give a pandas, Polars, Arrow or "
-            "DuckDB frame, or a path to a CSV or Parquet file"
+            "DuckDB frame, or a path to a CSV, Parquet or Excel file"
         ) from None
 
 
 def _check_file(path: Path | Snapshot) -> None:
-    if path.suffix.lower() not in SUFFIXES:
+    if not file_kind(path):
         raise SourceError(
-            f"cannot tell what {str(path)!r} is by its ending; allowed: {', '.join(SUFFIXES)}. "
-            "Save a spreadsheet as CSV, and unpack what is packed"
+            f"cannot tell what {str(path)!r} is by its ending; allowed: {', '.join(ENDINGS)}"
         )
     if isinstance(path, Snapshot):  # it was a file, and was read
         _check_content(path, len(path.content))
@@ -108,64 +108,106 @@ def _check_content(path: Path | Snapshot, size: int) -> None:
 
 
 @contextmanager
-def _reading(path: Path | Snapshot) -> Iterator[None]:
+def _reading(path: Path | Snapshot, written: SourceFormat) -> Iterator[None]:
     """Replace what a reader says when it fails: it quotes cells."""
     try:
         yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
-        if path.suffix.lower() == ".csv":
-            raise _csv_trouble(path) from None
-        raise SourceError(
-            f"the file {str(path)!r} cannot be read as Parquet: it is damaged, or something else"
-        ) from None
+    except (pa.ArrowException, OSError, UnicodeError, *DAMAGED) as error:
+        if file_kind(path) != "csv":
+            raise SourceError(
+                f"the file {str(path)!r} cannot be read as Parquet: it is damaged, or something "
+                "else"
+            ) from None
+        if is_packed(path) and not isinstance(error, pa.ArrowException | UnicodeError):
+            raise SourceError(
+                f"the file {str(path)!r} cannot be unpacked: it is damaged, cut off, or protected "
+                "by a password"
+            ) from None
+        raise _csv_trouble(path, written, decoded=not isinstance(error, UnicodeError)) from None
 
 
-def _csv_trouble(path: Path | Snapshot) -> SourceError:
+def _csv_trouble(path: Path | Snapshot, written: SourceFormat, *, decoded: bool) -> SourceError:
     """Return what is probably wrong with a CSV file that a reader gave up on."""
-    hint = ragged = ""
-    with suppress(OSError):
-        hint = encoding_hint(path) or separator_hint(path)
-        ragged = "" if hint else ragged_lines(path)
-    usual = "it must be UTF-8 text, separated by commas, with as many cells in each row as names"
-    trouble = SourceError(f"the file {str(path)!r} cannot be read as CSV: {hint or usual}")
+    said = ragged = ""
+    with suppress(OSError, *DAMAGED):
+        said = hint(path, written) or ("" if decoded else f"it is not text in {written.encoding}")
+        ragged = "" if said else ragged_lines(path, written)
+    usual = (
+        f"it must be {written.encoding.upper()} text, separated by {written.separator!r}, with as "
+        "many cells in each row as names"
+    )
+    trouble = SourceError(f"the file {str(path)!r} cannot be read as CSV: {said or usual}")
     if ragged:  # where the odd rows stand is not public: a note is for the owner alone
         trouble.add_note(ragged)
     return trouble
 
 
-def check_separator(path: Path | Snapshot, names: Sequence[str], wanted: Sequence[str]) -> None:
+def check_separator(
+    path: Path | Snapshot, names: Sequence[str], wanted: Sequence[str], written: SourceFormat
+) -> None:
     """Refuse a CSV file that was read as one column because it is separated by something else."""
-    if path.suffix.lower() == ".csv" and not set(names) & set(wanted):
-        with _reading(path):
-            hint = separator_hint(path)
-        if hint:
-            raise SourceError(f"the file {str(path)!r} cannot be read as CSV: {hint}")
+    if file_kind(path) == "csv" and not set(names) & set(wanted):
+        with _reading(path, written):
+            said = hint(path, written)
+        if said:
+            raise SourceError(f"the file {str(path)!r} cannot be read as CSV: {said}")
 
 
-def _names_in(path: Path | Snapshot) -> list[str]:
-    if path.suffix.lower() != ".csv":
-        return list(parquet.read_schema(_place(path)).names)
-    with csv.open_csv(_place(path), parse_options=_PARSE) as reader:
-        return list(reader.schema.names)
+def guess_layout(path: Path, encoding: str | None = None) -> dict[str, str]:
+    """Return the encoding that a CSV file seems to have, unless it is given, and the separator."""
+    _check_file(path)
+    with _reading(path, USUAL):
+        found = guess_encoding(path) if encoding is None else encoding
+        return {"encoding": found, "separator": guess_separator(path, found)}
 
 
-def _read_file(path: Path | Snapshot, columns: list[str]) -> pa.Table:
-    if path.suffix.lower() != ".csv":
-        return parquet.read_table(_place(path), columns=columns)
-    # All cells as text: what a value means is the schema's to say ("007" may be a name), and an
-    # empty cell is missing. No other word is: "NA" may be Namibia.
-    convert = csv.ConvertOptions(
-        include_columns=columns,
-        column_types={name: pa.string() for name in columns},
-        strings_can_be_null=True,
-        null_values=[""],
-    )
-    return csv.read_csv(_place(path), parse_options=_PARSE, convert_options=convert)
+def csv_options(written: SourceFormat, columns: Sequence[str]) -> dict[str, Any]:
+    """Return how Arrow reads a CSV file.
+
+    All cells as text: what a value means is the schema's to say ("007" may be a name), and an empty
+    cell is missing. No other word is: "NA" may be Namibia.
+    """
+    return {
+        "read_options": csv.ReadOptions(encoding=written.encoding),
+        # A quoted cell may hold a line break; without this a long file with one cannot be read.
+        "parse_options": csv.ParseOptions(delimiter=written.separator, newlines_in_values=True),
+        "convert_options": csv.ConvertOptions(
+            column_types={name: pa.string() for name in columns},
+            strings_can_be_null=True,
+            null_values=[""],
+        ),
+    }
 
 
-def _place(path: Path | Snapshot) -> Any:
-    """Return where Arrow reads from."""
-    return path.reader() if isinstance(path, Snapshot) else path
+def _names_in(path: Path | Snapshot, written: SourceFormat) -> list[str]:
+    if file_kind(path) == "xlsx":
+        return list(read_sheet(path, written.sheet).column_names)
+    with _opened(path) as place:
+        if file_kind(path) == "parquet":
+            return list(parquet.read_schema(place).names)
+        with csv.open_csv(place, **csv_options(written, ())) as reader:
+            return list(reader.schema.names)
+
+
+def _read_file(path: Path | Snapshot, columns: list[str], written: SourceFormat) -> pa.Table:
+    if file_kind(path) == "xlsx":
+        return read_sheet(path, written.sheet).select(columns)
+    with _opened(path) as place:
+        if file_kind(path) == "parquet":
+            return parquet.read_table(place, columns=columns)
+        options = csv_options(written, columns)
+        options["convert_options"].include_columns = columns
+        return csv.read_csv(place, **options)
+
+
+@contextmanager
+def _opened(path: Path | Snapshot) -> Iterator[Any]:
+    """Give where Arrow reads from."""
+    if is_packed(path):
+        with unpacked(path) as stream:
+            yield stream
+    else:
+        yield path.reader() if isinstance(path, Snapshot) else path
 
 
 def check_columns(where: str, names: Sequence[str], wanted: Sequence[str]) -> None:

@@ -18,6 +18,7 @@ from pcor.errors import DomainError, MetricError, SourceError, TooLarge
 from pcor.public.dates import DAY_TEXT, day_number
 from pcor.public.record_ids import matching
 from pcor.public.schema import Attribute, Metric, Schema
+from pcor.public.source_format import SourceFormat
 from pcor.public.spellings import BLANKS, days_among, numbers_among
 
 # Beyond this, squares and ranges of float64 overflow; no real metric is near it.
@@ -50,14 +51,14 @@ class EncodedRows:
 
 def encode(columns: pa.Table, schema: Schema) -> EncodedRows:
     """Encode and apply what the schema says about rows that do not fit."""
-    metric = numbers(columns[schema.metric.column], schema.metric)
+    metric = numbers(columns[schema.metric.column], schema.metric, schema.source)
     keep = ~np.isnan(metric)
     largest = np.abs(metric[keep]).max(initial=0)
     check_metric(schema.metric, missing=not keep.all(), largest=largest)
     cell, count = np.zeros(len(metric), dtype=np.int32), 1
     codes_of: list[NDArray[np.int32]] = []
     for attribute in schema.attributes:
-        codes = encode_attribute(columns[attribute.name], attribute)
+        codes = encode_attribute(columns[attribute.name], attribute, schema.source)
         fits = codes >= 0
         check_outside(attribute, fits=bool(fits.all()))
         keep &= fits
@@ -119,17 +120,17 @@ def _refined(
     return inverse.astype(np.int32), len(present)
 
 
-def encode_attribute(column: Any, attribute: Attribute) -> NDArray[np.int32]:
+def encode_attribute(column: Any, attribute: Attribute, written: SourceFormat) -> NDArray[np.int32]:
     """Return the code of each row, -1 for a row outside the domain."""
     if attribute.edges is not None:
-        return _binned(column, attribute)
+        return _binned(column, attribute, written)
     try:
         dictionary, indices = _distinct(column)
     except pa.ArrowException:
         raise SourceError(
             f"attribute {attribute.name!r}: its column does not hold single values"
         ) from None
-    found = np.array([attribute.cell_code(value) for value in dictionary], dtype=np.int32)
+    found = np.array([code_of(attribute, cell, written) for cell in dictionary], dtype=np.int32)
     elsewhere = -1 if attribute.other is None else attribute.code(attribute.other)
     found[found < 0] = elsewhere
     # The last place stands for rows without a value.
@@ -138,11 +139,22 @@ def encode_attribute(column: Any, attribute: Attribute) -> NDArray[np.int32]:
     return codes
 
 
-def numbers(column: Any, metric: Metric) -> NDArray[np.float64]:
+def code_of(attribute: Attribute, cell: object, written: SourceFormat) -> int:
+    """Return the code of a cell, or -1; a text that should be a number is read as one is written.
+
+    >>> code_of(Attribute("size", (0.5, 1.5)), "1,5", SourceFormat(decimal=","))
+    1
+    """
+    if isinstance(cell, str) and attribute.kind in ("integer", "number"):
+        cell = cell if written.usual_numbers else written.plain(cell)
+    return attribute.cell_code(cell)
+
+
+def numbers(column: Any, metric: Metric, written: SourceFormat) -> NDArray[np.float64]:
     """Return the metric as float64, NaN where it is missing."""
     words = metric.missing_values
     try:
-        return _without(_floats(without_words(column, words)), numbers_among(words))
+        return _without(_floats(without_words(column, words), written), numbers_among(words))
     except (pa.ArrowException, TypeError):
         raise metric_not_numeric(metric) from None
 
@@ -194,19 +206,36 @@ def _combined(column: Any) -> pa.Array:
     return column
 
 
-def _floats(column: Any) -> NDArray[np.float64]:
+def _floats(column: Any, written: SourceFormat) -> NDArray[np.float64]:
     kind = column.type
     if pa.types.is_dictionary(kind):
         column = _combined(column).dictionary_decode()
         kind = column.type
     if _is_text(kind):
-        column = pc.utf8_trim_whitespace(column.cast(pa.string()))
-        column = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
+        column = _plain_texts(column.cast(pa.string()), written)
     elif not any(is_kind(kind) for is_kind in _NUMERIC):
         raise TypeError
     floats = pc.cast(column, pa.float64(), safe=False)
     values: NDArray[np.float64] = floats.to_numpy(zero_copy_only=False).astype(np.float64)
     return values
+
+
+def _plain_texts(texts: Any, written: SourceFormat) -> Any:
+    """Return numbers in texts as Arrow reads them, and what is blank as missing.
+
+    Raises:
+        TypeError: a text is not written like a number.
+    """
+    if written.usual_numbers:
+        texts = pc.utf8_trim_whitespace(texts)
+        return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
+    blank = pc.equal(pc.utf8_trim(texts, BLANKS), "")
+    texts = pc.if_else(blank, pa.scalar(None, pa.string()), texts)
+    if not pc.all(pc.or_(matching(texts, [written.number]), pc.is_null(texts))).as_py():
+        raise TypeError
+    for old, new in written.rewriting:
+        texts = pc.replace_substring(texts, old, new)
+    return texts
 
 
 def days(column: Any) -> NDArray[np.float64]:
@@ -249,11 +278,11 @@ _NUMERIC = (
 )
 
 
-def _binned(column: Any, attribute: Attribute) -> NDArray[np.int32]:
+def _binned(column: Any, attribute: Attribute, written: SourceFormat) -> NDArray[np.int32]:
     words = attribute.missing_values
     column = without_words(column, words, strip=attribute.strip)
     try:
-        values = days(column) if attribute.days else _floats(column)
+        values = days(column) if attribute.days else _floats(column, written)
     except (pa.ArrowException, TypeError):
         raise not_for_bins(attribute) from None
     days_or_numbers = map(day_number, days_among(words)) if attribute.days else numbers_among(words)

@@ -34,11 +34,6 @@ class Snapshot:
         """The name of the file, without its folder."""
         return self._path.name
 
-    @property
-    def suffix(self) -> str:
-        """The ending of its name."""
-        return self._path.suffix
-
     def open(self, mode: str = "r", **options: Any) -> IO[Any]:
         """Return a stream over the bytes, as ``Path.open`` does over a file."""
         stream = io.BytesIO(self.content)

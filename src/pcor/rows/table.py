@@ -26,7 +26,7 @@ from pcor.public.schema import Schema
 from pcor.public.space import Space
 from pcor.rows.cell_table import CellTable
 from pcor.rows.cells import Cells, Distribution, Rule, cell_bits
-from pcor.rows.columns import check_columns, read_columns
+from pcor.rows.columns import check_columns, check_separator, read_columns
 from pcor.rows.encoding import EncodedRows, encode
 from pcor.rows.engines.source import open_engine
 from pcor.rows.keys import check_key, find_rows, plain_key
@@ -67,10 +67,12 @@ class Table:
     Spark DataFrame, several files or a folder, a table in PostgreSQL or SQLite.
 
     Args:
-        source: a pandas, Polars, Arrow, DuckDB or Spark frame; a path to a CSV or Parquet file, a
-            pattern or folder of them, or a list of paths; ``pcor.rows.database(url, table)`` or
-            its URL, ``postgresql://host/name#table``; an engine of your own.
-        schema: the public description of the table, or the path of a schema file.
+        source: a pandas, Polars, Arrow, DuckDB or Spark frame; a path to a CSV (also packed, as
+            ``.csv.gz`` or alone in a ``.zip``), Parquet or Excel file; a pattern or folder of CSV
+            or Parquet files, or a list of paths; ``pcor.rows.database(url, table)`` or its URL,
+            ``postgresql://host/name#table``; an engine of your own.
+        schema: the public description of the table, or the path of a schema file. Its ``source``
+            says how files, and numbers in texts, are written.
         memory: the most memory to use, such as "4GiB"; for files, which are then never read whole.
         pairs: how many cells or (cell, metric) pairs an engine may hand over.
 
@@ -95,15 +97,19 @@ class Table:
             )
         self.schema = schema if isinstance(schema, Schema) else Schema.from_file(schema)
         check_whole("pairs", pairs)
-        engine = open_engine(source, memory)
+        engine = open_engine(source, memory, self.schema.source)
         self.pushdown: Pushdown | None = None
         self._encoded: EncodedRows | None = None
         self._find: Callable[[int | str], list[KeyedRow]] | None = None
         if engine is None:
-            self._encoded = encode(read_columns(source, self.schema.columns), self.schema)
+            columns = read_columns(source, self.schema.columns, self.schema.source)
+            self._encoded = encode(columns, self.schema)
             self.cells: Cells = _cell_table(self._encoded, self.schema)
         else:
-            check_columns("the table", list(engine.kinds), self.schema.columns)
+            names = list(engine.kinds)
+            if isinstance(source, str | Path) and Path(source).is_file():
+                check_separator(Path(source), names, self.schema.columns, self.schema.source)
+            check_columns("the table", names, self.schema.columns)
             self.pushdown = Pushdown(engine, self.schema, pairs)
             self.cells = RemoteCellTable(self.pushdown)
 

@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from pcor.errors import SourceError
 from pcor.rows.engines.base import translated_errors
-from pcor.rows.queries.sql import POSTGRESQL, SQLITE, Dialect
+from pcor.rows.queries.sql import POSTGRESQL, Dialect
+from pcor.rows.queries.sqlite import SQLITE
 
 _SCHEMES = ("postgresql", "postgres", "sqlite")
 

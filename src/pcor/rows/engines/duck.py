@@ -20,8 +20,12 @@ from typing import Any
 import pyarrow as pa
 
 from pcor.errors import ParameterError, SourceError
+from pcor.public.source_format import SourceFormat
+from pcor.rows.columns import column_names, csv_options
+from pcor.rows.csv_hints import hint
 from pcor.rows.engines.base import kind_of, translated_errors
 from pcor.rows.engines.spill_folder import remove_folder, spill_folder
+from pcor.rows.files import file_kind
 from pcor.rows.queries.sql import DUCKDB
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
@@ -90,20 +94,24 @@ def dataset_engine(dataset: Any, memory: str | None = None) -> DuckEngine:
     return DuckEngine(_SOURCE, connection)
 
 
-def files_engine(files: Sequence[str | Path], memory: str | None = None) -> DuckEngine:
+def files_engine(
+    files: Sequence[str | Path], memory: str | None, written: SourceFormat
+) -> DuckEngine:
     """Ask CSV or Parquet files: paths, patterns such as ``data/*.parquet``, or folders.
 
     A folder stands for all Parquet files in it, or all CSV files if it has none; folders inside it
     named like ``year=2020`` are columns.
     """
     kind, patterns = _patterns(files)
+    if kind == "csv" and written.encoding != "utf-8":
+        return _decoded(patterns, memory, written)
     listed = ", ".join(DUCKDB.literal(pattern) for pattern in patterns)
     if kind == "csv":
         # As in memory: all cells as text, and an empty one is missing.
         reader = (
-            f"read_csv([{listed}], header = true, delim = ',', quote = '\"', escape = '\"', "
-            "all_varchar = true, nullstr = '', hive_partitioning = true, "
-            "hive_types_autocast = false)"
+            f"read_csv([{listed}], header = true, delim = {DUCKDB.literal(written.separator)}, "
+            "quote = '\"', escape = '\"', all_varchar = true, nullstr = '', "
+            "hive_partitioning = true, hive_types_autocast = false)"
         )
     else:
         reader = f"read_parquet([{listed}], hive_partitioning = true, hive_types_autocast = false)"
@@ -112,10 +120,32 @@ def files_engine(files: Sequence[str | Path], memory: str | None = None) -> Duck
         return DuckEngine(reader, connection)
     except SourceError:
         _check_found(files)
+        said = "not all of the files have the same columns, or one is damaged or written otherwise"
+        if kind == "csv":
+            said = hint(Path(_listed(patterns)[0]), written) or said
         raise SourceError(
-            f"cannot read {', '.join(map(repr, map(str, files)))} as {kind.upper()}: not all of "
-            "the files have the same columns, or one is damaged or written otherwise"
+            f"cannot read {', '.join(map(repr, map(str, files)))} as {kind.upper()}: {said}"
         ) from None
+
+
+def _decoded(patterns: Sequence[str], memory: str | None, written: SourceFormat) -> DuckEngine:
+    """Ask CSV files that are not UTF-8: DuckDB knows few encodings, so Arrow reads them for it."""
+    from pyarrow import dataset  # takes a while, and pandas
+
+    _check_found(patterns)
+    found = _listed(patterns)
+    options = csv_options(written, column_names(Path(found[0]), written))
+    form = dataset.CsvFileFormat(
+        options["parse_options"],
+        convert_options=options["convert_options"],
+        read_options=options["read_options"],
+    )
+    return dataset_engine(dataset.dataset(found, format=form, partitioning="hive"), memory)
+
+
+def _listed(patterns: Sequence[str]) -> list[str]:
+    """Return the files that patterns stand for."""
+    return [file for one in patterns for file in sorted(glob.glob(one, recursive=True))]
 
 
 def _check_found(files: Sequence[str | Path]) -> None:
@@ -132,20 +162,20 @@ def _patterns(files: Sequence[str | Path]) -> tuple[str, list[str]]:
     patterns = []
     for file in files:
         patterns.append(_inside(Path(file)) if os.path.isdir(file) else str(file))
-    kinds = {Path(pattern).suffix.lower() for pattern in patterns}
-    if kinds <= {".parquet", ".pq"} and kinds:
-        return "parquet", patterns
-    if kinds == {".csv"}:
-        return "csv", patterns
+    kinds = {file_kind(Path(pattern)) for pattern in patterns}
+    zipped = any(pattern.lower().endswith(".zip") for pattern in patterns)
+    if len(kinds) == 1 and kinds <= {"csv", "parquet"} and not zipped:
+        return kinds.pop(), patterns
     raise SourceError(
-        "give files of one kind, by their endings: .parquet (or .pq), or .csv; for other names use "
-        "a DuckDB relation or an Arrow dataset"
+        "give files of one kind, by their endings: .parquet (or .pq), or .csv (or .csv.gz); a .zip "
+        "or .xlsx file is read into memory, alone and without --memory, and for other names there "
+        "are DuckDB relations and Arrow datasets"
     )
 
 
 def _inside(folder: Path) -> str:
     """Return the pattern of the files in a folder."""
-    for ending in ("parquet", "csv"):
+    for ending in ("parquet", "csv", "csv.gz"):
         if next(folder.rglob(f"*.{ending}"), None) is not None:
             return str(folder / "**" / f"*.{ending}")
     raise SourceError(

@@ -15,6 +15,7 @@ import narwhals as nw
 from narwhals import dependencies
 
 from pcor.errors import ParameterError
+from pcor.public.source_format import SourceFormat
 from pcor.rows.engines.base import Engine
 from pcor.rows.engines.databases import Database, DatabaseEngine, is_database_url
 from pcor.rows.engines.duck import dataset_engine, files_engine, relation_engine
@@ -25,15 +26,19 @@ from pcor.rows.queries.sql import Dialect
 _PATTERN = set("*?[")
 
 
-def open_engine(source: Any, memory: str | None = None) -> Engine | None:
+def open_engine(
+    source: Any, memory: str | None = None, written: SourceFormat | None = None
+) -> Engine | None:
     """Return the engine of a lazy source; ``None`` for one that is read into memory.
 
     Args:
         source: anything that ``pcor.Table`` takes.
         memory: the most memory to use; with it, a single file is asked where it is, too.
+        written: how CSV files are written.
     """
     if is_files(source, memory):
-        return files_engine([source] if isinstance(source, str | Path) else source, memory)
+        files = [source] if isinstance(source, str | Path) else source
+        return files_engine(files, memory, written or SourceFormat())
     # Who holds a dataset has imported its module; importing it here takes a while, and pandas.
     datasets = sys.modules.get("pyarrow.dataset")
     if datasets is not None and isinstance(source, datasets.Dataset):

@@ -8,10 +8,11 @@ what cannot be written alike is here.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pcor.public.dates import DAY_TEXT, TIME
+from pcor.public.dates import DAY_TEXT
+from pcor.public.source_format import SourceFormat
 from pcor.public.spellings import BLANKS, Spellings
 
 # What Arrow reads as a number; several engines read more than that ("1_000", "1d").
@@ -32,7 +33,8 @@ class Dialect:
         escapes: whether a backslash in a text means something.
         is_nan: a condition on ``{}``.
         number: reads the text ``{}`` as a number, NULL where it is none.
-        is_day: a condition on the text ``{0}``: it holds a day.
+        match: a condition on the text ``{0}``: it fits the pattern ``{1}``, in which
+        whole: makes the pattern ``{}`` one that a whole text fits.
         same_text: turns ``{}`` into a text that is compared byte by byte.
         trim: the text ``{0}`` without the characters of ``{1}`` at its ends.
         translate: the text ``{0}`` with each character of ``{1}`` as the one at its place in
@@ -49,7 +51,8 @@ class Dialect:
     escapes: bool = False
     is_nan: str = "isnan({})"
     number: str = "TRY_CAST(REPLACE(TRIM({}), '_', 'x') AS DOUBLE)"
-    is_day: str = f"regexp_full_match({{0}}, '{DAY_TEXT}')"
+    match: str = "regexp_full_match({0}, {1})"
+    whole: str = "{}"
     same_text: str = "CAST({} AS VARCHAR)"
     trim: str = "TRIM(BOTH {1} FROM {0})"
     translate: str = "TRANSLATE({0}, {1}, {2})"
@@ -87,6 +90,31 @@ class Dialect:
         letters = map("".join, zip(*spellings.folds.items(), strict=True))
         return self.translate.format(text, *map(self.literal, letters))
 
+    def matches(self, text: str, pattern: str) -> str:
+        """Write that a text fits a pattern as a whole."""
+        return self.match.format(text, self.literal(self.whole.replace("{}", pattern)))
+
+    def replaced(self, text: str, pairs: Sequence[tuple[str, str]]) -> str:
+        """Write a text in which each of some parts is replaced, one after the other."""
+        for old, new in pairs:
+            text = f"REPLACE({text}, {self.literal(old)}, {self.literal(new)})"
+        return text
+
+    def is_day(self, text: str) -> str:
+        """Write that a text holds a day."""
+        return self.matches(text, DAY_TEXT)
+
+    def read_number(self, text: str, written: SourceFormat) -> str:
+        """Write the number that a text holds, NULL where it holds none."""
+        if not written.usual_numbers:
+            plain = self.replaced(text, written.rewriting)
+            text = f"CASE WHEN {self.matches(text, written.number)} THEN {plain} END"
+        return self.number.format(text)
+
+    def computed(self, value: str, use: Callable[[str], str]) -> str:
+        """Write what uses a value several times; engines notice that it is the same."""
+        return use(value)
+
     def _float(self, value: float) -> str:
         if math.isinf(value):
             return f"{'-' if value < 0 else ''}{self.infinity}"
@@ -123,7 +151,8 @@ DUCKDB = Dialect(
 POLARS = Dialect(
     "polars",
     is_nan="{} = CAST('NaN' AS DOUBLE)",
-    is_day=f"{{0}} RLIKE '^({DAY_TEXT})$'",
+    match="{0} RLIKE {1}",
+    whole="^(?:{})$",
     translate="",
 )
 SPARK = Dialect(
@@ -131,7 +160,8 @@ SPARK = Dialect(
     quote="`",
     escapes=True,
     number=f"CASE WHEN LOWER(TRIM({{0}})) RLIKE '{_NUMBER}' THEN CAST(TRIM({{0}}) AS DOUBLE) END",
-    is_day=f"{{0}} RLIKE '^({DAY_TEXT})\\\\z'",  # to Java $ is also before a last line break
+    match="{0} RLIKE {1}",
+    whole="^(?:{})\\z",  # to Java $ is also before a last line break
     same_text="CAST({} AS STRING)",
 )
 POSTGRESQL = Dialect(
@@ -141,26 +171,9 @@ POSTGRESQL = Dialect(
     number=(
         f"CASE WHEN LOWER(TRIM({{0}})) ~ '{_NUMBER}' THEN CAST(TRIM({{0}}) AS DOUBLE PRECISION) END"
     ),
-    is_day=f"{{0}} ~ '^({DAY_TEXT})$'",
+    match="{0} ~ {1}",
+    whole="^(?:{})$",
     same_text='CAST({} AS TEXT) COLLATE "C"',
     overflows=True,
     infinity="CAST('Infinity' AS DOUBLE PRECISION)",
-)
-SQLITE = Dialect(
-    "sqlite",
-    double="REAL",
-    is_nan="FALSE",  # it has none: they are stored as NULL
-    # A column may hold numbers in some rows and texts in others; a text is not read as a number.
-    number="CASE WHEN typeof({0}) IN ('integer', 'real') THEN CAST({0} AS REAL) END",
-    # It has no patterns of this kind. Its calendar takes 30 February for a day in March.
-    is_day=(
-        "({0} GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]*' "
-        "AND date(substr({0}, 1, 10)) IS substr({0}, 1, 10) "
-        "AND (length({0}) = 10 OR (substr({0}, 11, 1) IN ('T', ' ') "
-        f"AND length({{0}}) > 11 AND substr({{0}}, 12) NOT GLOB '*[^{TIME}]*')))"
-    ),
-    same_text="CAST({} AS TEXT)",
-    trim="TRIM({0}, {1})",
-    translate="",  # REPLACE for each letter, one inside the other, is more than it can parse
-    infinity="9e999",
 )

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from pcor.errors import SourceError
 from pcor.public.domain import Edge
 from pcor.public.schema import Attribute, Metric, Schema
-from pcor.public.spellings import days_among, numbers_among
-from pcor.rows.encoding import metric_not_numeric, not_for_bins
+from pcor.public.source_format import SourceFormat
+from pcor.public.spellings import BLANKS, days_among, numbers_among
+from pcor.rows.encoding import code_of, metric_not_numeric, not_for_bins
 from pcor.rows.engines.base import Engine, marks_of, translated_errors
 from pcor.rows.queries.sql import Cell
 
@@ -105,26 +106,29 @@ class SqlEncoding:
 def sql_encoding(engine: Engine, schema: Schema) -> SqlEncoding:
     """Return how an engine encodes its rows against a schema."""
     unreadable = {}
-    metric, doubt = _metric(engine, schema.metric)
+    metric, doubt = _metric(engine, schema.metric, schema.source)
     if doubt:
         unreadable[schema.metric.column] = doubt
     attributes = []
     for place, attribute in enumerate(schema.attributes):
         column = "s." + engine.dialect.column(attribute.name)
         if attribute.edges is None:
-            attributes.append(_by_value(engine, attribute, column, f"domain{place}"))
+            name = f"domain{place}"
+            attributes.append(_by_value(engine, attribute, column, name, schema.source))
             continue
-        key, doubt = _bin(engine, attribute, column)
+        key, doubt = _bin(engine, attribute, column, schema.source)
         attributes.append(AttributeEncoding(key))
         if doubt:
             unreadable[attribute.name] = doubt
     return SqlEncoding(tuple(attributes), metric, unreadable)
 
 
-def _by_value(engine: Engine, attribute: Attribute, column: str, name: str) -> AttributeEncoding:
+def _by_value(
+    engine: Engine, attribute: Attribute, column: str, name: str, written: SourceFormat
+) -> AttributeEncoding:
     """Encode by equality with values of the domain."""
     dialect = engine.dialect
-    key, pairs, marks = _raw_values(engine, attribute, column)
+    key, pairs, marks = _raw_values(engine, attribute, column, written)
     late = attribute.outside == "error"
     elsewhere = _elsewhere(attribute)
     if len(pairs) <= _LONGEST_CASE:
@@ -156,7 +160,7 @@ def _case(key: str, whens: list[tuple[str, int]], elsewhere: str) -> str:
 
 
 def _raw_values(
-    engine: Engine, attribute: Attribute, column: str
+    engine: Engine, attribute: Attribute, column: str, written: SourceFormat
 ) -> tuple[str, Pairs, dict[str, int]]:
     """Return what to compare in each row, which of its values have which code, and the marks."""
     kind, dialect = engine.kinds[attribute.name], engine.dialect
@@ -170,7 +174,7 @@ def _raw_values(
     elif kind == "float":
         key = f"CAST({column} AS {dialect.double})"
     if known is None or key is None:
-        return text, *_distinct_values(engine, attribute, column)
+        return text, *_distinct_values(engine, attribute, column, written)
     return key, known, {}
 
 
@@ -231,7 +235,7 @@ def _as_float(value: object) -> float | None:
 
 
 def _distinct_values(
-    engine: Engine, attribute: Attribute, column: str
+    engine: Engine, attribute: Attribute, column: str, written: SourceFormat
 ) -> tuple[Pairs, dict[str, int]]:
     """Read the values that occur and judge each as the encoding in memory does.
 
@@ -259,7 +263,9 @@ def _distinct_values(
         )
     raw = found.column("raw").to_pylist()
     cells = found.column("cell").to_pylist()
-    judged = [(text, attribute.cell_code(cell)) for text, cell in zip(raw, cells, strict=True)]
+    judged = [
+        (text, code_of(attribute, cell, written)) for text, cell in zip(raw, cells, strict=True)
+    ]
     totals = {
         f"CASE WHEN {column} IS NULL THEN 0 ELSE {sql} END": sum(map(int, found[name].to_pylist()))
         for name, sql in marks.items()
@@ -267,9 +273,9 @@ def _distinct_values(
     return [(text, code) for text, code in judged if code >= 0], totals
 
 
-def _metric(engine: Engine, metric: Metric) -> tuple[str, str]:
+def _metric(engine: Engine, metric: Metric, written: SourceFormat) -> tuple[str, str]:
     column = "s." + engine.dialect.column(metric.column)
-    read, doubt = _read(engine, metric.column, column, metric.missing_values)
+    read, doubt = _read(engine, metric.column, column, metric.missing_values, written)
     if read is None:
         raise metric_not_numeric(metric)
     number = _without(read, map(engine.dialect.literal, numbers_among(metric.missing_values)))
@@ -278,19 +284,28 @@ def _metric(engine: Engine, metric: Metric) -> tuple[str, str]:
     return f"CASE WHEN {engine.dialect.is_nan.format(number)} THEN NULL ELSE {number} END", doubt
 
 
-def _bin(engine: Engine, attribute: Attribute, column: str) -> tuple[str, str]:
+def _bin(
+    engine: Engine, attribute: Attribute, column: str, written: SourceFormat
+) -> tuple[str, str]:
     """Write the bin of each row; not-a-number is not below any edge."""
     words, days = attribute.missing_values, bool(attribute.days)
-    value, doubt = _read(engine, attribute.name, column, words, days=days, strip=attribute.strip)
+    value, doubt = _read(
+        engine, attribute.name, column, words, written, days=days, strip=attribute.strip
+    )
     if value is None:
         raise not_for_bins(attribute)
     first, *inner, last = _thresholds(engine, attribute, attribute.edges or ())
     missing = _thresholds(engine, attribute, days_among(words) if days else numbers_among(words))
-    steps = [f"WHEN {value} < {edge} THEN {code}" for code, edge in enumerate(inner)]
-    ladder = f"WHEN {value} < {first} THEN NULL {' '.join(steps)}"
-    if missing:
-        ladder = f"WHEN {value} IN ({', '.join(missing)}) THEN NULL {ladder}"
-    return f"CASE {ladder} WHEN {value} <= {last} THEN {len(inner)} ELSE NULL END", doubt
+
+    def ladder(value: str) -> str:
+        steps = [f"WHEN {value} < {edge} THEN {code}" for code, edge in enumerate(inner)]
+        words = [f"WHEN {value} IN ({', '.join(missing)}) THEN NULL"] if missing else []
+        return (
+            f"CASE {' '.join([*words, f'WHEN {value} < {first} THEN NULL', *steps])} "
+            f"WHEN {value} <= {last} THEN {len(inner)} ELSE NULL END"
+        )
+
+    return (engine.dialect.computed(value, ladder) if doubt else ladder(value)), doubt
 
 
 def _without(value: str, missing: Iterable[str]) -> str:
@@ -303,6 +318,7 @@ def _read(
     name: str,
     column: str,
     words: Sequence[str],
+    written: SourceFormat,
     *,
     days: bool = False,
     strip: bool = False,
@@ -315,7 +331,9 @@ def _read(
         if words:
             listed = ", ".join(map(dialect.literal, words))
             column = f"CASE WHEN {stripped} IN ({listed}) THEN NULL ELSE {column} END"
-    return (_day if days else _number)(engine, name, column)
+    if days:
+        return _day(engine, name, column)
+    return _number(engine, name, column, written)
 
 
 def _thresholds(engine: Engine, attribute: Attribute, given: Sequence[Edge]) -> list[str]:
@@ -334,16 +352,21 @@ def _day(engine: Engine, name: str, column: str) -> tuple[str | None, str]:
     if kind != "text":
         return None, ""
     text = dialect.same_text.format(column)
-    day = dialect.is_day.format(text)
+    day = dialect.is_day(text)
     return f"SUBSTR({text}, 1, 10)", f"{column} IS NOT NULL AND TRIM({text}) <> '' AND NOT ({day})"
 
 
-def _number(engine: Engine, name: str, column: str) -> tuple[str | None, str]:
+def _number(
+    engine: Engine, name: str, column: str, written: SourceFormat
+) -> tuple[str | None, str]:
     """Return a column as 64-bit floats, and for a column of texts when one is not a number."""
     kind, dialect = engine.kinds[name], engine.dialect
     if kind in ("integer", "float", "decimal"):
         return f"CAST({column} AS {dialect.double})", ""
     if kind != "text":
         return None, ""
-    number = dialect.number.format(column)
-    return number, f"{column} IS NOT NULL AND TRIM({column}) <> '' AND ({number}) IS NULL"
+    number = dialect.read_number(column, written)
+    bare = f"TRIM({column})"
+    if not written.usual_numbers:
+        bare = dialect.replaced(column, [(blank, "") for blank in BLANKS])
+    return number, f"{column} IS NOT NULL AND {bare} <> '' AND ({number}) IS NULL"

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from pcor.errors import LedgerError, ParameterError
 from pcor.public.schema import Schema
+from pcor.rows.files import file_kind
 from pcor.rows.snapshot import Snapshot
 from pcor.rows.table import Table
 from pcor.service.core.fingerprints import FileFingerprints
 
-ENDINGS = (".csv", ".parquet")
 LONGEST = 500
 
 
@@ -47,7 +47,8 @@ def unreadable() -> LedgerError:
 def find_source(folder: Path, name: str) -> Path:
     """Return the path of a source inside the data folder, or refuse; nothing else is named."""
     refusal = ParameterError(
-        "source must be the path of a CSV or Parquet file inside the data folder, relative to it"
+        "source must be the path of a CSV, Parquet or Excel file inside the data folder, relative "
+        "to it"
     )
     # A pattern would read more files than the one whose fingerprint is registered.
     if not 0 < len(name) <= LONGEST or not name.isprintable() or set(name) & set("\\*?[]{}#:"):
@@ -58,7 +59,7 @@ def find_source(folder: Path, name: str) -> Path:
         inside = path.is_relative_to(root) and path.is_file()
     except (OSError, ValueError, RuntimeError):
         raise refusal from None
-    if not inside or Path(name).is_absolute() or path.suffix.lower() not in ENDINGS:
+    if not inside or Path(name).is_absolute() or not file_kind(path):
         raise refusal
     return path
 

@@ -1,0 +1,67 @@
+"""Guess how a table is written: its encoding, its separator, its numbers. For drafts of a schema.
+
+Private: the table. A guess is deterministic, and taken from the file like the rest of a draft, so
+it is marked for review: "1,234" is a thousand and more in one country, and a bit above one in
+another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pcor.errors import MetricError, SchemaError
+from pcor.public.schema import Metric
+from pcor.public.source_format import THOUSANDS, SourceFormat
+from pcor.public.spellings import BLANKS
+from pcor.rows.columns import guess_layout, read_columns
+from pcor.rows.encoding import numbers
+from pcor.rows.files import file_kind
+
+# What in a text may be a currency: whatever can be no part of a number.
+_WORDS = re.compile(rf"[^-+0-9{BLANKS}{''.join(THOUSANDS.values())}]+")
+
+
+def guess_source(source: Any, metric: str, given: Mapping[str, str]) -> SourceFormat:
+    """Return how a table seems to be written; what is given is not guessed.
+
+    Numbers are judged by the metric: by what all of its cells have in common.
+    """
+    guessed: dict[str, str] = {}
+    if isinstance(source, str | Path) and file_kind(Path(source)) == "csv":
+        guessed = guess_layout(Path(source), given.get("encoding"))
+    layout = SourceFormat(**{**guessed, **given})
+    column = read_columns(source, [metric], layout)[metric]
+    try:
+        numbers(column, Metric(metric), layout)
+        return layout
+    except MetricError:
+        cells = {cell for cell in column.to_pylist() if isinstance(cell, str) and cell.strip()}
+        found = _guess_numbers(sorted(cells), layout.separator)
+        return SourceFormat(**{**guessed, **found, **given})
+
+
+def _guess_numbers(texts: Sequence[str], separator: str) -> dict[str, str]:
+    """Return the first format in which all of the texts are numbers; nothing if there is none.
+
+    >>> _guess_numbers(["$26,557.16", "$9.50"], ",")
+    {'decimal': '.', 'thousands': ',', 'currency': '$'}
+    """
+    words = {word for text in texts for word in _WORDS.findall(text)} - {"e", "E"}
+    if len(words) > 1:
+        return {}
+    # Who separates cells by commas writes decimals with a point; elsewhere "1,234" has decimals.
+    decimals = (".", ",") if separator == "," else (",", ".")
+    marks = [(".", ""), *((one, mark) for one in decimals for mark in ("", *THOUSANDS))]
+    if separator == ",":
+        marks.sort(key=lambda pair: pair == (",", ""))  # after "1,234" as a thousand and more
+    for decimal, thousands in marks:
+        declared = {"decimal": decimal, "thousands": thousands, "currency": "".join(words)}
+        with suppress(SchemaError):  # one mark for both, or a word that is no currency
+            written = SourceFormat(**declared)
+            if all(written.plain(text) is not None for text in texts):
+                return declared
+    return {}
