@@ -52,12 +52,9 @@ def keys(table: str) -> list[str]:
     >>> keys("metric")
     ['column', 'missing', 'label', 'unit', 'missing_values']
     """
-    declared = {**_MINIMAL, "dataset": {}}
-    if table == "a":
-        declared["attributes"] = {"a": {"no such key": 1}}
-    else:
-        declared[table] = {"no such key": 1}
-    return refusal(declared).partition("allowed: ")[2].split(", ")
+    wrong = {"no such key": 1}
+    where = {"attributes": {"a": wrong}} if table == "a" else {table: wrong}
+    return refusal({**_MINIMAL, "dataset": {}, **where}).partition("allowed: ")[2].split(", ")
 
 
 def refusal(declared: Mapping[str, Any]) -> str:
@@ -71,11 +68,7 @@ def refusal(declared: Mapping[str, Any]) -> str:
 
 def _table(name: str, owner: type, told: Mapping[str, str]) -> str:
     defaults = {one.name: one for one in signatures.parameters(owner)}
-    allowed = {
-        "missing": schema.MISSING,
-        "outside": schema.OUTSIDE,
-        "positions": schema.POSITIONS,
-    }
+    allowed = {"missing": schema.MISSING, "outside": schema.OUTSIDE, "positions": schema.POSITIONS}
     rows = [
         [
             markdown.code(key),

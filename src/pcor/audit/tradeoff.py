@@ -217,7 +217,7 @@ def flagged_contexts(
 def _random_context(table: Table, numbers: random.Random) -> Context | None:
     """Return a context with every value at even odds; in smaller families one of a random row's."""
     schema = table.schema
-    if not schema.limited and all(a.contexts == "any" and not a.groups for a in schema.attributes):
+    if not schema.limited and all(a.takes_any_set for a in schema.attributes):
         bits = numbers.getrandbits(schema.width)
         fits = all(bits & own for own in schema.attribute_masks)
         return Context.from_mask(schema, bits) if fits else None

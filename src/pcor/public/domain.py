@@ -271,6 +271,11 @@ class Attribute:
             day_number(edge) if isinstance(edge, Day) else float(edge) for edge in self.edges or ()
         )
 
+    @property
+    def takes_any_set(self) -> bool:
+        """Whether a context may have any set of its values, as in the paper."""
+        return self.contexts == "any" and not self.groups
+
     @cached_property
     def ordered(self) -> bool:
         """Whether the declared order means something, so that a run of values is a range.

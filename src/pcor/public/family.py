@@ -258,7 +258,7 @@ def most_sizes(attribute: Attribute, max_named: int | None) -> Sizes:
     restricted = most_sets(attribute) - 1
     if max_named is None:
         return {(0, 0): 1, (1, 0): restricted}
-    if attribute.contexts != "any" or attribute.groups:  # a range, a value, a group: one item
+    if not attribute.takes_any_set:  # a range, a value, a group: one item
         return {(0, 0): 1, (1, 1): restricted}
     by_items = (
         _by_runs(attribute, max_named)
@@ -271,7 +271,7 @@ def most_sizes(attribute: Attribute, max_named: int | None) -> Sizes:
 def every_size(attribute: Attribute, max_named: int | None) -> Sizes:
     """Return the same for the sets with one value or another."""
     count = len(attribute.values)
-    if attribute.contexts != "any" or attribute.groups:
+    if not attribute.takes_any_set:
         sets = count * (count + 1) // 2 if attribute.contexts == "range" else None
         restricted = (len(every_set(attribute)) if sets is None else sets) - 1
         return {(0, 0): 1, (1, 0 if max_named is None else 1): restricted}

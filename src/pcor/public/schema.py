@@ -605,7 +605,7 @@ def _with_family(
     named = None if groups is None else groups.get(attribute.name)
     if kind is None and named is None:
         return attribute
-    if attribute.contexts != "any" or attribute.groups:
+    if not attribute.takes_any_set:
         raise SchemaError(
             f"attribute {attribute.name!r}: its family is declared twice, with its domain and "
             "beside it; declare it once"

@@ -165,6 +165,8 @@ class MarginOrder(RankedCandidates):
 
     def populations(self) -> Numbers:
         """Return the populations of all that waits, in the same order. Private."""
+        if self._space.size <= LARGEST_LIST:  # all at once, which is far faster than one by one
+            return self._descent.totals(self._cells.cell_counts)[self._waiting]
         words = self._space.words_of(self._waiting.astype(np.uint64))
         return self._cells.populations(words)
 

@@ -283,7 +283,9 @@ def _told(service: Service, job: Job, answer: Mapping[str, Any]) -> Mapping[str,
     """
     if "metric_value" not in answer:
         return answer
-    asked, newest = (service.registration(job.request.dataset, v) for v in (job.version, None))
+    newest = service.registration(job.request.dataset)
+    current = newest.version == job.version  # as most are, and then nothing more is read
+    asked = newest if current else service.registration(job.request.dataset, job.version)
     if asked.settings.show_metric and newest.settings.show_metric:
         return answer
     hiding = replace(asked.settings, show_metric=False)
