@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
 from pcor import Schema, Table
-from pcor.audit.schema_draft import MOST_VALUES, draft, misfits
+from pcor.audit.column_draft import MOST_VALUES
+from pcor.audit.schema_draft import draft
+from pcor.audit.schema_fit import misfits
 from pcor.errors import MetricError, SourceError
 from pcor.public.guarantee import OWNER_ONLY
 from pcor.public.schema import REVIEW
@@ -30,7 +32,7 @@ def read(text: str) -> Schema:
 def drafted(cells: list[Any], kind: pa.DataType | None = None) -> Schema:
     """Draft a schema for one column and see that its own table fits."""
     table = pa.table({"m": [1.0] * len(cells), "a": pa.array(cells, kind)})
-    schema = read(draft(table, metric="m", attributes=["a"]))
+    schema = draft(table, metric="m", attributes=["a"]).schema
     assert misfits(table, schema) == []
     Table(table, schema)
     return schema
@@ -39,40 +41,55 @@ def drafted(cells: list[Any], kind: pa.DataType | None = None) -> Schema:
 # -- draft ----------------------------------------------------------------------------------------
 
 
-def test_every_value_read_off_the_data_stands_on_a_line_marked_review() -> None:
+def test_every_attribute_and_whatever_else_was_read_off_the_data_is_marked_once() -> None:
     table = pa.table(
         {
-            "m": [float(i) for i in range(60)],
+            "m": ["1,5", "?"] * 30,
             "region": ["north", "south", "west"] * 20,
             "age": [float(i) for i in range(60)],
         }
     )
-    text = draft(table, metric="m", attributes=["region", "age"])
-    marked = [line.removesuffix(REVIEW).strip(" ,") for line in text.splitlines() if REVIEW in line]
-    region, age = read(text).attributes
-    assert age.edges is not None
-    domain = [f'"{value}"' for value in region.values] + [repr(edge) for edge in age.edges]
-    assert marked == domain
+    found = draft(table, metric="m", attributes=["region", "age"])
+    titles = [line for line in found.text.splitlines() if line.startswith("[")]
+    assert titles == [
+        "[dataset]",
+        f"[metric]  {REVIEW}",
+        f'[attributes."region"]  {REVIEW}',
+        f'[attributes."age"]  {REVIEW}',
+        "[release]",
+        f"[source]  {REVIEW}",
+    ]
+    assert found.marks == 4
+    assert read(found.text) == found.schema
 
 
-def test_nothing_from_the_data_is_outside_the_marked_lines() -> None:
+def unmarked(text: str) -> list[str]:
+    """Return the lines that are in no part that is marked, comments aside."""
+    lines, marked = [], False
+    for line in text.splitlines():
+        marked = REVIEW in line if line.startswith("[") else marked
+        lines += [line] if line and not marked and not line.startswith("#") else []
+    return lines
+
+
+def test_nothing_from_the_data_is_outside_the_marked_parts() -> None:
     table = pa.table({"m": [7134459.25, 2.0], "a": ["canary", "zz"], "key": ["id-1", "id-2"]})
-    text = draft(table, metric="m", attributes=["a"], id_column="key", name="claims")
-    unmarked = [line for line in text.splitlines() if REVIEW not in line]
-    head = [line for line in unmarked if line and not line.startswith("#")]
-    assert head == [
+    text = draft(table, metric="m", attributes=["a"], id_column="key", name="claims").text
+    assert unmarked(text) == [
         "[dataset]",
         'name = "claims"',
         'id = "key"',
         "[metric]",
         'column = "m"',
-        '[attributes."a"]',
-        "values = [",
-        "]",
         "[release]",
         'detector = "grubbs"  # far from the mean, for so many rows',
     ]
     assert not any(cell in text for cell in ("7134459", "id-1", "id-2"))
+
+
+def test_a_draft_shows_nothing_of_the_rows_where_it_is_printed_by_accident() -> None:
+    table = pa.table({"m": [1.0, 2.0], "a": ["canary", "zz"]})
+    assert "canary" not in repr(draft(table, metric="m", attributes=["a"]))
 
 
 @settings(max_examples=60, deadline=None)
@@ -82,10 +99,14 @@ def test_the_draft_of_any_text_column_of_any_name_fits_its_own_table(
 ) -> None:
     keys = [str(i) for i in range(len(cells))]
     table = pa.table({METRIC: [1.0] * len(cells), name: cells, ID: keys})
-    schema = read(draft(table, metric=METRIC, attributes=[name], id_column=ID))
+    schema = read(draft(table, metric=METRIC, attributes=[name], id_column=ID).text)
     assert (schema.metric.column, schema.id, schema.attributes[0].name) == (METRIC, ID, name)
     assert misfits(table, schema) == []
-    assert Table(table, schema).record("0").key == 0
+    # A cell that is blank or a word for no value is none, unless there is nothing else.
+    first = next(
+        place for place, cell in enumerate(cells) if schema.attributes[0].cell_code(cell) >= 0
+    )
+    assert Table(table, schema).record(str(first)).key == first
 
 
 @settings(max_examples=60, deadline=None)
@@ -104,16 +125,25 @@ def test_the_draft_of_any_column_of_whole_numbers_fits_its_own_table(cells: list
 
 def test_many_numbers_become_a_few_bins_with_round_inner_edges_that_cover_all_rows() -> None:
     attribute = drafted([18 + i for i in range(100)]).attributes[0]
-    assert attribute.edges == (18.0, 38.0, 58.0, 77.0, 97.0, 117.0)
+    assert attribute.edges == (-math.inf, 40, 60, 80, 100, math.inf)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(finite, min_size=MOST_VALUES + 1, max_size=60, unique=True))
+def test_edges_are_few_and_publish_neither_the_smallest_nor_the_largest_number(
+    cells: list[float],
+) -> None:
+    edges = drafted(cells, pa.float64()).attributes[0].edges
+    assert edges is not None
+    assert (edges[0], edges[-1]) == (-math.inf, math.inf)
+    assert len(edges) <= 12
 
 
 def test_bins_follow_the_range_of_the_numbers_and_not_their_size() -> None:
     """Numbers near a million that differ by a hundred must not fall into one bin."""
     attribute = drafted([1_000_001 + i for i in range(100)]).attributes[0]
     assert attribute.edges is not None
-    assert len(attribute.edges) == 6
-    assert attribute.edges[0] == 1_000_001
-    assert attribute.edges[-1] == 1_000_100
+    assert attribute.edges[1:-1] == (1_000_020, 1_000_040, 1_000_060, 1_000_080)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +154,8 @@ def test_bins_follow_the_range_of_the_numbers_and_not_their_size() -> None:
         (["1.5", "2", "0"], None, (0.0, 1.5, 2.0)),
         (["007", "12"], None, ("007", "12")),  # a name, and not the number 7
         (["1_0", "2"], None, ("1_0", "2")),
-        (["nan", "1"], None, ("1", "nan")),
+        (["nan", "1"], None, (1,)),  # a word for no value
+        (["nan", " "], None, (" ", "nan")),  # unless there is nothing else
         (["7", "7.0"], None, ("7", "7.0")),  # one number, but two texts
         ([True, False], None, (False, True)),
         ([2019, 2020], pa.int16(), (2019, 2020)),
@@ -153,7 +184,7 @@ def test_a_drafted_domain_is_in_natural_order_and_kind(
         ([dt.datetime(1969, 12, 31, 23, 59)], "quarter", "1969-01-01", "1969-12-31"),
     ],
 )
-def test_dates_are_drafted_as_whole_years_in_ranges_on_a_marked_line(
+def test_dates_are_drafted_as_whole_years_in_ranges(
     cells: list[Any], by: str, first: str, last: str
 ) -> None:
     attribute = drafted(cells).attributes[0]
@@ -161,9 +192,6 @@ def test_dates_are_drafted_as_whole_years_in_ranges_on_a_marked_line(
         "date": {"by": by, "from": first, "to": last},
         "contexts": "range",
     }
-    table = pa.table({"m": [1.0] * len(cells), "a": cells})
-    (line,) = (one for one in draft(table, metric="m", attributes=["a"]).splitlines() if by in one)
-    assert line.endswith(REVIEW)
 
 
 @settings(max_examples=40, deadline=None)
@@ -185,18 +213,21 @@ def test_the_same_table_as_csv_and_as_parquet_gets_the_same_draft(tmp_path: Path
     csv.write_csv(table, tmp_path / "t.csv")
     parquet.write_table(table, tmp_path / "t.parquet")
     texts_ = [
-        draft(tmp_path / name, metric="m", attributes=["year", "job", "day"], id_column="k")
+        draft(tmp_path / name, metric="m", attributes=["year", "job", "day"], id_column="k").text
         for name in ("t.csv", "t.parquet")
     ]
     assert texts_[0] == texts_[1]
     assert read(texts_[0]).name == "t"
 
 
-def test_a_missing_value_is_not_drafted_and_check_tells_the_owner() -> None:
+def test_a_missing_value_is_no_value_and_the_owner_is_told() -> None:
     table = pa.table({"m": [1.0, 2.0, 3.0], "a": ["x", None, None]})
-    schema = read(draft(table, metric="m", attributes=["a"]))
-    assert schema.attributes[0].values == ("x",)
-    assert [str(m) for m in misfits(table, schema)] == [
+    found = draft(table, metric="m", attributes=["a"])
+    assert found.schema.attributes[0].values == ("x",)
+    assert '2 rows have no value, which outside = "drop" leaves out' in found.noticed["a"]
+    declared = found.schema.to_dict()
+    del declared["attributes"]["a"]["outside"]
+    assert [str(m) for m in misfits(table, Schema.from_dict(declared))] == [
         "column 'a': no value in 2 rows; other = ... counts them as one value, "
         'outside = "drop" leaves such rows out'
     ]

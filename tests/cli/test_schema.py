@@ -25,13 +25,13 @@ def test_init_drafts_a_schema_that_check_accepts_once_reviewed(files: Files) -> 
     ran = pcor_("schema", "init", files.table, *asked)
     assert ran.code == 0
     marks = out.read_text(encoding="utf-8").count("# REVIEW:")
-    assert f"{marks} lines are marked REVIEW" in ran.out
+    assert f"{marks} parts are marked REVIEW" in ran.out
     check = pcor_("schema", "check", files.table, "--schema", out)
     assert check.code == 0
     assert check.out.startswith(f"{OWNER_ONLY}\nthe table fits the schema\n")
     assert "contexts can contain a record" in check.out
     assert "contexts can contain a record" in ran.out
-    assert f"{marks} lines of the schema are still marked REVIEW" in check.err
+    assert f"{marks} parts of the schema are still marked REVIEW" in check.err
     request = ("--schema", out, "--record", OUTLIER, "--epsilon", 1, "--detector", GRUBBS)
     draft = pcor_("release", files.table, *request)
     assert (draft.code, draft.out) == (2, "")
@@ -98,19 +98,21 @@ def test_init_as_json(files: Files) -> None:
     out = files.folder / "draft.toml"
     asked = ("--metric", "pay", "--attributes", "job", "--out", out, "--json")
     assert pcor_("schema", "init", files.table, *asked).json == {
+        "owner_only": OWNER_ONLY,
         "schema": str(out),
-        "to_review": 3,
-        "possible_contexts": 4,
+        "to_review": 1,
+        "noticed": {},
+        "possible_contexts": 2,
     }
 
 
 def test_init_shows_the_owner_which_cells_of_the_metric_are_not_numbers(files: Files) -> None:
     """There is no schema yet for ``pcor schema check`` to show them by."""
-    pay = ["n/a" if i in (3, 5) else "?" if i == 9 else str(i) for i in range(120)]
+    pay = ["tbd" if i in (3, 5) else "none" if i == 9 else str(i) for i in range(120)]
     asked = ("--metric", "pay", "--attributes", "job", "--out", files.folder / "draft.toml")
     ran = pcor_("schema", "init", files.rewritten(pay=pay), *asked)
     assert (ran.code, ran.out) == (2, "")
-    assert f"; {OWNER_ONLY} 3 not numbers, first 'n/a' in row 3, '?' in row 9 (" in ran.err
+    assert f"; {OWNER_ONLY} 3 not numbers, first 'tbd' in row 3, 'none' in row 9 (" in ran.err
     assert 'correct them, or empty them and set missing = "drop"' in ran.err
     assert "schema check" not in ran.err
     assert not (files.folder / "draft.toml").exists()

@@ -26,7 +26,7 @@ from traitlets.config import Config
 from typer.testing import CliRunner
 
 import pcor
-from pcor.audit.schema_draft import misfits
+from pcor.audit.schema_fit import misfits
 from pcor.cli import app
 from tests.helpers import naive
 

@@ -18,7 +18,7 @@ Declared = dict[str, Any]
 Cells = list[str | None]
 
 # The blanks that the documentation names.
-BLANKS = " \t\n\r\u00a0\u2007\u202f\u3000"
+BLANKS = " \t\n\r\u00a0\u2007\u2009\u202f\u3000"
 # White to some engine or to Python, and yet no blanks.
 NOT_BLANKS = "\u2003\u200b\ufeff\u0085\u2028"
 

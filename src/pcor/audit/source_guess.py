@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from pcor.audit.known_words import means_no_value
 from pcor.errors import MetricError, SchemaError
 from pcor.public.schema import Metric
 from pcor.public.source_format import THOUSANDS, SourceFormat
@@ -39,8 +40,9 @@ def guess_source(source: Any, metric: str, given: Mapping[str, str]) -> SourceFo
         numbers(column, Metric(metric), layout)
         return layout
     except MetricError:
-        cells = {cell for cell in column.to_pylist() if isinstance(cell, str) and cell.strip()}
-        found = _guess_numbers(sorted(cells), layout.separator)
+        cells = {cell.strip(BLANKS) for cell in column.to_pylist() if isinstance(cell, str)} - {""}
+        texts = sorted(cell for cell in cells if not means_no_value(cell))
+        found = _guess_numbers(texts, layout.separator)
         return SourceFormat(**{**guessed, **found, **given})
 
 

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 import pcor
-from pcor.audit.schema_draft import marked_lines
+from pcor.audit.limits import beyond_limits
+from pcor.audit.schema_draft import marked_parts
 from pcor.cli import many, options, payment
 from pcor.cli.output import (
     guarded,
@@ -19,7 +20,6 @@ from pcor.cli.output import (
     tell_of_compiling,
     waiting,
 )
-from pcor.cli.schema import beyond_limits
 from pcor.cli.setting_flags import (
     NO_SETTINGS,
     NO_SOURCE,
@@ -77,8 +77,8 @@ def plan(
     one = many.check_one(record, records, records_column=records_column)
     options.check_rows(file)
     declared = source.schema(schema, draft=True)
-    if marked_lines(schema):
-        tell("note: the schema is a draft, with lines marked REVIEW; a release would refuse it")
+    if marked_parts(schema):
+        tell("note: the schema is a draft, with parts marked REVIEW; a release would refuse it")
     plan = _plan(declared, given, epsilon)
     if records is not None:
         if rows is not None:

@@ -8,16 +8,15 @@ from typing import Annotated
 
 import typer
 
-from pcor.audit.schema_draft import NO_ID, draft, marked_lines, misfits
+from pcor.audit.limits import beyond_limits
+from pcor.audit.schema_draft import NO_ID, draft, marked_parts
+from pcor.audit.schema_fit import misfits
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, say, say_json, tell, waiting
 from pcor.cli.setting_flags import NO_SOURCE, GivenSource, with_source
 from pcor.errors import WriteError, counted
-from pcor.public.guarantee import PureDP
-from pcor.public.schema import MOST_NUMBERED, REVIEW, Schema
+from pcor.public.schema import Schema
 from pcor.releasing.settings import Settings
-from pcor.search.blocks import ENUMERATION_LIMIT
-from pcor.search.coe import PATIENCE
 from pcor.support.files import check_target, write_text
 
 app = typer.Typer(
@@ -33,7 +32,12 @@ app = typer.Typer(
 def init(
     file: options.File,
     metric: Annotated[str, typer.Option(help="The numeric column that outliers stand out in.")],
-    attributes: Annotated[str, typer.Option(help="The columns that contexts speak of: a,b,c.")],
+    attributes: Annotated[
+        str | None,
+        typer.Option(
+            help="The columns that contexts speak of: a,b,c; without any, a few are proposed."
+        ),
+    ] = None,
     id_column: Annotated[
         str | None,
         typer.Option(
@@ -45,24 +49,34 @@ def init(
     source: GivenSource = NO_SOURCE,
     as_json: options.AsJson = False,
 ) -> None:
-    """Draft a schema file from a table; every value read off the data is marked for review.
+    """Draft a schema file from a table; everything read off the data is marked for review.
+
+    It says what it noticed: spellings, dates, bins, identifiers, how many contexts there are.
 
     Example: pcor schema init claims.csv --metric amount --attributes region,product
     """
     check_target(out)
     if out.exists() and not force:
         raise WriteError(f"{str(out)!r} exists; give another --out, or --force to replace it")
-    names = [name.strip() for name in attributes.split(",") if name.strip()]
+    names = None
+    if attributes is not None:
+        names = [name.strip() for name in attributes.split(",") if name.strip()]
     with waiting("reading the table", quiet=as_json):
-        text = draft(file, metric=metric, attributes=names, id_column=id_column, given=source.texts)
-    write_text(out, text)
-    marked = text.count(REVIEW)
+        found = draft(
+            file, metric=metric, attributes=names, id_column=id_column, given=source.texts
+        )
+    write_text(out, found.text)
     drafted = Schema.from_file(out, draft=True)
     if as_json:
-        say_json({"schema": str(out), "to_review": marked, **_size(drafted)})
+        said = {"schema": str(out), "to_review": found.marks, "noticed": found.noticed}
+        say_json({"owner_only": OWNER_ONLY, **said, **_size(drafted)})
         return
     say(OWNER_ONLY)
-    say(f"drafted {out}: {marked} lines are marked REVIEW because they were read off the data.")
+    for column, sentences in found.noticed.items():
+        for sentence in sentences:
+            say(f"- {f'{column}: ' if column else ''}{sentence}")
+    parts = "part is" if found.marks == 1 else "parts are"
+    say(f"drafted {out}: {found.marks} {parts} marked REVIEW because they were read off the data.")
     say("A domain is public: it must say what could occur. Go through them and delete the marks;")
     say("until then pcor release refuses this schema.")
     if id_column is None:
@@ -87,7 +101,7 @@ def check(
     Settings().plan(declared, 1)  # refuses a [release] that nothing can be released by
     with waiting("reading the table", quiet=as_json):
         found = misfits(file, declared)
-    marks = marked_lines(schema)
+    marks = marked_parts(schema)
     if as_json:
         rows = [asdict(misfit) for misfit in found]
         fits = {"fits": not found, "to_review": marks, "misfits": rows}
@@ -108,7 +122,7 @@ def check(
                 )
         _say_size(declared)
         if marks:
-            tell(f"{marks} lines of the schema are still marked REVIEW")
+            tell(f"{marks} parts of the schema are still marked REVIEW")
     if found:
         raise typer.Exit(2)
 
@@ -130,29 +144,3 @@ def _say_size(schema: Schema) -> None:
     )
     if too_much := beyond_limits(schema):
         say(f"Note: {too_much}.")
-
-
-def beyond_limits(schema: Schema) -> str:
-    """Say what is refused for its size, and where a limit can be raised; nothing if nothing is."""
-    size = schema.most_numbered
-    if size <= ENUMERATION_LIMIT:
-        return ""
-    if schema.drawable(ENUMERATION_LIMIT):
-        return (
-            f"{counted(size)} contexts are numbered before the limits on whole contexts: pcor "
-            "audit needs a larger --limit, or fewer values"
-        )
-    drawing, listing = (
-        f"--guarantee {PureDP.name}, --search direct, pcor tradeoff",
-        "pcor audit, pcor contexts",
-    )
-    if size > MOST_NUMBERED:
-        refused = f"{drawing}, {listing} are not to be had, whatever the limit"
-    elif size > PATIENCE:
-        refused = f"{drawing} need a larger --limit; {listing} are not to be had"
-    else:
-        refused = f"{drawing}, {listing} need a larger --limit"
-    return (
-        f"with more than {ENUMERATION_LIMIT:,} contexts {refused}. A release with --search auto "
-        "needs nothing. Fewer values, by wider bins or with rare ones together as 'other', help all"
-    )

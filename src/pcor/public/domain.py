@@ -455,8 +455,12 @@ def _python(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+_OPEN = {"-inf": -math.inf, "inf": math.inf}
+
+
 def _checked_edges(name: str, edges: Sequence[Any]) -> tuple[Edge, ...]:
-    edges = [_python(edge) for edge in edges]
+    # JSON has no infinite numbers: there they are written as texts.
+    edges = [_OPEN.get(edge, edge) for edge in map(_python, edges)]
     if any(isinstance(edge, str | Day) for edge in edges):
         return read_days(f"attribute {name!r}", edges)
     if any(isinstance(e, bool) or not isinstance(e, int | float) or e != e for e in edges):

@@ -9,6 +9,7 @@ of its file's state: it says whether two files were the same, and nothing else a
 from __future__ import annotations
 
 import json
+import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -133,7 +134,7 @@ class Registration:
             "name": self.name,
             "version": self.version,
             "description": self.description,
-            "schema": self.schema.to_dict(),
+            "schema": _finite(self.schema.to_dict()),
             "options": self.settings.to_json(),
             "guarantee": str(self.settings.guarantee),
             "presets": {name: plain(epsilon) for name, epsilon in self.presets.items()},
@@ -298,3 +299,12 @@ def _parse(name: str, version: int, body: str) -> Registration:
         kept["description"],
         kept["source_state"],
     )
+
+
+def _finite(content: Any) -> Any:
+    """Return a schema with the ends of open bins as texts: JSON has no infinite numbers."""
+    if isinstance(content, dict):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, list):
+        return [_finite(value) for value in content]
+    return repr(content) if isinstance(content, float) and math.isinf(content) else content

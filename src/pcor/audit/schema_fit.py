@@ -1,0 +1,196 @@
+"""Say what of a table does not fit a schema, values and counts included. For the owner's eyes."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pcor.errors import MetricError, SourceError, did_you_mean
+from pcor.public.dates import DAY_TEXT
+from pcor.public.schema import Attribute, Metric, Schema
+from pcor.public.source_format import SourceFormat
+from pcor.public.spellings import BLANKS, is_missing
+from pcor.rows.columns import check_separator, column_names, read_columns
+from pcor.rows.encoding import (
+    LARGEST_METRIC,
+    encode,
+    encode_attribute,
+    fitting_ids,
+    numbers,
+    without_words,
+)
+
+_NAME_THEM = 'or name them in missing_values and set missing = "drop" under [metric]'
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """One way in which the data does not fit the schema. Private."""
+
+    column: str
+    problem: str
+    rows: int
+    examples: tuple[str, ...] = ()
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        shown = f", for example {', '.join(self.examples)}" if self.examples else ""
+        where = f" in {self.rows:,} row{'s' if self.rows > 1 else ''}" if self.rows else ""
+        remedy = f"; {self.remedy}" if self.remedy else ""
+        return f"column {self.column!r}: {self.problem}{where}{shown}{remedy}"
+
+
+def misfits(source: Any, schema: Schema) -> list[Misfit]:
+    """Return everything that does not fit, for the owner's eyes."""
+    written = schema.source
+    present = column_names(source, written)
+    found = [
+        Misfit(c, f"the table has no such column{did_you_mean(c, present)}", 0)
+        for c in schema.columns
+        if c not in present
+    ]
+    if len(found) == len(schema.columns):
+        if isinstance(source, str | Path):
+            check_separator(Path(source), present, schema.columns, written)
+        return found
+    columns = read_columns(source, [c for c in schema.columns if c in present], written)
+    if schema.metric.column in present:
+        found += _metric_misfits(columns[schema.metric.column], schema.metric, written)
+    for attribute in schema.attributes:
+        if attribute.name in present:
+            found += _attribute_misfits(columns[attribute.name], attribute, written)
+    if schema.id is not None and schema.id in present:
+        found += _id_misfits(columns[schema.id], schema)
+    return found or list(_nothing_left(columns, schema))
+
+
+def _metric_misfits(column: Any, metric: Metric, written: SourceFormat) -> Iterator[Misfit]:
+    try:
+        values = numbers(column, metric, written)
+    except MetricError:
+        texts = without_words(column, metric.missing_values)
+        remedy = f"correct them or [source], {_NAME_THEM}"
+        yield _unreadable(texts, metric.column, "a number", remedy, written)
+        return
+    if (missing := int(np.isnan(values).sum())) and metric.missing == "error":
+        remedy = 'missing = "drop" under [metric] leaves such rows out'
+        yield Misfit(metric.column, "no value", missing, remedy=remedy)
+    if huge := int((np.abs(values) > LARGEST_METRIC).sum()):
+        remedy = "correct or remove them"
+        yield Misfit(metric.column, "infinite or beyond 1e100", huge, remedy=remedy)
+
+
+def _attribute_misfits(
+    column: Any, attribute: Attribute, written: SourceFormat
+) -> Iterator[Misfit]:
+    name = attribute.name
+    try:
+        values = _outside(column, attribute, written)
+    except SourceError:
+        if attribute.edges is not None:
+            column = without_words(column, attribute.missing_values, strip=attribute.strip)
+        if attribute.days:
+            remedy = "write each like 2019-03-14, without a zone"
+            yield _unreadable(column, name, "a date", remedy, written)
+        elif attribute.edges is not None:
+            remedy = "correct them or [source], or declare values instead of edges"
+            yield _unreadable(column, name, "a number", remedy, written)
+        else:
+            yield Misfit(name, "not a single value", len(column), remedy="leave this attribute out")
+        return
+    if attribute.outside != "error":
+        return
+    if named := [str(v) for v in values if v is not None]:
+        remedy = f"declare what could occur, or {_ways(attribute)}"
+        yield Misfit(name, "outside the declared domain", len(named), _examples(named), remedy)
+    if missing := len(values) - len(named):
+        yield Misfit(name, "no value", missing, remedy=_ways(attribute))
+
+
+def _outside(column: Any, attribute: Attribute, written: SourceFormat) -> list[Any]:
+    """Return the cells outside the attribute's domain, missing ones among them."""
+    outside = pa.array(encode_attribute(column, attribute, written) < 0)
+    cells: list[Any] = column.filter(outside).to_pylist()
+    words = attribute.missing_values
+    return [None if cell is not None and is_missing(words, cell) else cell for cell in cells]
+
+
+def _ways(attribute: Attribute) -> str:
+    """Return what a schema can say about rows outside a domain."""
+    drop = 'outside = "drop" leaves such rows out'
+    return drop if attribute.edges is not None else f"other = ... counts them as one value, {drop}"
+
+
+def _id_misfits(column: Any, schema: Schema) -> Iterator[Misfit]:
+    name = schema.id or ""
+    repeated = {key: count for key, count in Counter(column.to_pylist()).items() if count > 1}
+    if repeated:
+        examples = tuple(repr(key) for key in list(repeated)[:3])
+        remedy = "correct them, or declare no id: rows are then counted from 0"
+        yield Misfit(name, "an id that is not unique", sum(repeated.values()), examples, remedy)
+    if not schema.id_patterns:
+        return
+    keys = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if wrong := keys.filter(pa.array(~fitting_ids(keys, schema))).to_pylist():
+        shown = _examples([str(key) for key in wrong if key is not None])
+        remedy = "correct the ids, or id_type and id_pattern under [dataset]"
+        yield Misfit(name, "an id not as declared", len(wrong), shown, remedy)
+
+
+def _examples(values: list[str]) -> tuple[str, ...]:
+    return tuple(f"{value!r} ({count:,})" for value, count in Counter(values).most_common(5))
+
+
+def _unreadable(column: Any, name: str, what: str, remedy: str, written: SourceFormat) -> Misfit:
+    bad = [cell for _, cell in wrong_cells(column, what, written)]
+    return Misfit(name, f"not {what}", len(bad), _examples(bad), remedy)
+
+
+def wrong_cells(column: Any, what: str, written: SourceFormat) -> list[tuple[int, str]]:
+    """Return the cells that are something else, each with its row; missing ones are no cells."""
+    cells = [(row, cell) for row, cell in enumerate(column.to_pylist()) if cell is not None]
+    # Only text can hold numbers beside what is not one; another type is wrong in every row.
+    texts = {cell for _, cell in cells if isinstance(cell, str)}
+    fine = {one for one in texts if (_is_date(one) if what == "a date" else _reads(one, written))}
+    return [(row, str(c)) for row, c in cells if not (isinstance(c, str) and c in fine)]
+
+
+def _reads(text: str, written: SourceFormat) -> bool:
+    """Tell whether the encoding reads a text as a number; a blank one is missing, not wrong."""
+    if not written.usual_numbers:
+        return not text.strip(BLANKS) or written.plain(text) is not None
+    try:
+        return not text.strip() or pa.scalar(text.strip()).cast(pa.float64()).is_valid
+    except pa.ArrowException:
+        return False
+
+
+def _is_date(text: str) -> bool:
+    """Tell the same of a date."""
+    return not text.strip(" ") or re.fullmatch(DAY_TEXT, text) is not None
+
+
+def _nothing_left(columns: pa.Table, schema: Schema) -> Iterator[Misfit]:
+    """Say so where each row may be left out and all of them are: how many each column drops."""
+    with contextlib.suppress(SourceError):
+        encode(columns, schema)
+        return
+    metric = schema.metric
+    if not columns.num_rows:
+        yield Misfit(metric.column, "no row is left: the table is empty", 0)
+        return
+    if empty := int(np.isnan(numbers(columns[metric.column], metric, schema.source)).sum()):
+        yield Misfit(metric.column, 'no row is left; missing = "drop" applies', empty)
+    for attribute in schema.attributes:
+        if outside := _outside(columns[attribute.name], attribute, schema.source):
+            shown = _examples([str(v) for v in outside if v is not None])
+            said = 'no row is left; outside = "drop" applies'
+            yield Misfit(attribute.name, said, len(outside), shown)
