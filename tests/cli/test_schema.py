@@ -35,7 +35,7 @@ def test_init_drafts_a_schema_that_check_accepts_once_reviewed(files: Files) -> 
     request = ("--schema", out, "--record", OUTLIER, "--epsilon", 1, "--detector", GRUBBS)
     draft = pcor_("release", files.table, *request)
     assert (draft.code, draft.out) == (2, "")
-    assert "lines marked REVIEW were read off the data" in draft.err
+    assert "parts marked REVIEW were read off the data" in draft.err
     assert "a release would refuse it" in pcor_("plan", files.table, *request).err
     out.write_text(re.sub(r" *# REVIEW:.*", "", out.read_text(encoding="utf-8")), encoding="utf-8")
     assert pcor_("release", files.table, *request).code == 0

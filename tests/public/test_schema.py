@@ -475,7 +475,7 @@ def test_a_file_that_is_not_toml_is_refused_with_the_line(tmp_path: Path) -> Non
 
 def test_a_draft_is_refused_until_somebody_says_that_it_is_one(tmp_path: Path) -> None:
     draft = written(tmp_path, CLAIMS.replace("\n", f"{REVIEW}\n", 1))
-    with pytest.raises(SchemaError, match="is a draft: lines marked REVIEW"):
+    with pytest.raises(SchemaError, match="is a draft: parts marked REVIEW"):
         Schema.from_file(draft)
     with pytest.raises(SchemaError, match="is a draft"):
         Table(tmp_path / "nowhere.csv", draft)

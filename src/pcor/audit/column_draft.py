@@ -209,6 +209,11 @@ def _words(cells: Mapping[Any, int], *, padded: bool) -> ColumnDraft:
         other = next(word for word in _OTHERS if folded(word) not in map(folded, totals))
         values = [*sorted(chosen[:MOST_VALUES]), other]
         return ColumnDraft({"values": values, "other": other, **rules, "contexts": "one"}, noticed)
+    if rare := [text for text in chosen if 200 * totals[text] < sum(totals.values())]:
+        shown = ", ".join(map(repr, sorted(rare)[:_SHOWN]))
+        noticed.append(
+            f"values of very few rows ({shown}): other = ... counts what nobody should speak of"
+        )
     ordered = in_order(chosen)
     if ordered is not None:
         noticed.append("words that have an order: contexts have ranges of them")

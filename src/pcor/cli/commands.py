@@ -171,7 +171,7 @@ Then, with your own table:
 
 pcor schema init claims.csv --metric amount --attributes region,product --out claims.toml
 
-In claims.toml, read the lines marked REVIEW, correct them, and delete the marks. Then:
+In claims.toml, read the parts marked REVIEW, correct them, and delete the marks. Then:
 
 pcor release claims.csv --schema claims.toml --record 17 --epsilon 0.2
 """,

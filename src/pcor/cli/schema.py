@@ -76,7 +76,7 @@ def init(
         for sentence in sentences:
             say(f"- {f'{column}: ' if column else ''}{sentence}")
     parts = "part is" if found.marks == 1 else "parts are"
-    say(f"drafted {out}: {found.marks} {parts} marked REVIEW because they were read off the data.")
+    say(f"drafted {out}: {found.marks} {parts} marked REVIEW, having been read off the data.")
     say("A domain is public: it must say what could occur. Go through them and delete the marks;")
     say("until then pcor release refuses this schema.")
     if id_column is None:

@@ -498,7 +498,7 @@ class Schema:
 
         Args:
             path: where it is.
-            draft: take one in which the data, and not yet the owner, says what could occur: lines
+            draft: take one in which the data, and not yet the owner, says what could occur: parts
                 that ``pcor schema init`` marked REVIEW. For the owner's eyes, never for a release.
 
         Raises:
@@ -525,7 +525,7 @@ class Schema:
             raise SchemaError(f"the schema file {str(path)!r} is not TOML: {error}") from None
         if REVIEW in text and not draft:
             raise SchemaError(
-                f"the schema {str(path)!r} is a draft: lines marked REVIEW were read off the data, "
+                f"the schema {str(path)!r} is a draft: parts marked REVIEW were read off the data, "
                 "and a domain is public. Read each one, add what could occur but did not, delete "
                 "the marks, and try again. Nothing was released or charged"
             )

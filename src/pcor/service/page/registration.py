@@ -138,7 +138,7 @@ def _schema(text: str) -> dict[str, Any]:
         raise Problem(
             422,
             "schema",
-            "the schema is a draft: lines marked REVIEW were read off the data, and a domain is "
+            "the schema is a draft: parts marked REVIEW were read off the data, and a domain is "
             "public; read each one and delete the marks",
         )
     try:
