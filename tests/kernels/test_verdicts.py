@@ -76,6 +76,52 @@ def test_the_grubbs_kernel_agrees_with_the_rule_when_it_knows_the_tails(
 
 
 @often
+@given(cases(), grubbs, st.sampled_from([1, -1]), st.data())
+def test_grubbs_after_a_changed_row_agrees_with_the_rule_wherever_it_is_sure(
+    case: Case, detector: pcor.Grubbs, rows: int, data: st.DataObject
+) -> None:
+    place = data.draw(st.integers(0, len(case.codes) - 1))
+    if rows < 0 and place == case.row:
+        return
+    x = case.metric[place] if rows < 0 else data.draw(st.sampled_from([*case.metric, 0.5, 1e7]))
+    masks = [mask for mask in case.masks if case.required[place] & ~mask == 0]
+    words = case.table.words(masks)
+    moments = case.cells.several_totals(words, detector.cell_moments(case.cells, case.value))
+    quick = detector.changed_verdicts(case.cells, case.value, words, moments, np.array([x]), rows)
+    assert quick is not None
+    codes, metric = list(case.codes), list(case.metric)
+    if rows < 0:
+        del codes[place], metric[place]
+    else:
+        codes.append(codes[place])
+        metric.append(x)
+    row = case.row - (rows < 0 and place < case.row)
+    expected = np.array(
+        replace(case, codes=codes, metric=metric, row=row, masks=masks).verdicts(detector)
+    )
+    verdicts, sure = quick[0][0], quick[1][0]
+    assert verdicts[sure].tolist() == expected[sure].tolist()
+
+
+def test_grubbs_after_a_changed_row_is_mostly_sure() -> None:
+    sure: Counter[bool] = Counter()
+
+    @settings(max_examples=150, deadline=None, derandomize=True, database=None)
+    @given(cases(), grubbs)
+    def count(case: Case, detector: pcor.Grubbs) -> None:
+        moments = case.cells.several_totals(
+            case.words, detector.cell_moments(case.cells, case.value)
+        )
+        metrics = np.array([case.value])
+        quick = detector.changed_verdicts(case.cells, case.value, case.words, moments, metrics, 1)
+        assert quick is not None
+        sure.update(quick[1].ravel().tolist())
+
+    count()
+    assert sure[True] > sure[False]  # otherwise every audit is as slow as without it
+
+
+@often
 @given(cases(), histograms)
 def test_the_histogram_kernel_agrees_with_the_rule(case: Case, detector: pcor.Histogram) -> None:
     found = detector.batch(case.cells, case.value, case.words)

@@ -18,6 +18,7 @@ from pcor._kernels.coverage import PairColumns, covers
 Array = Any
 
 NO, YES, UNSURE = 0, 1, 2
+_BETWEEN = 3  # neither far enough out now nor too near in the end: extremes must be removed
 
 # Sums of n terms and as many updates err by less than 2 * n * 2^-53 of their size; what decides
 # below are differences several times larger, and never smaller ones than this.
@@ -62,16 +63,78 @@ def grubbs_verdicts(
         # The quick way needs the moments above V; the slow one removes row by row, and is tried
         # wherever the quick way cannot tell.
         if len(moments) > 3:
-            out[row] = _at_once(masks[row], pairs, critical, tail, v, moments[:, row])
+            out[row], side = _at_once(masks[row], pairs, critical, tail, v, moments[:, row], np.nan)
+            if out[row] == _BETWEEN:
+                out[row] = _in_leaps(masks[row], pairs, critical, side, v, moments[:, row])
         if out[row] == UNSURE:
             out[row] = _step_by_step(masks[row], pairs, critical, tail, v, moments[:, row])
 
 
 @kernel
+def grubbs_changed_verdicts(
+    masks: Array,
+    pairs: PairColumns,
+    moments: Array,
+    critical: Array,
+    rule: tuple[int, float, int],
+    changes: tuple[Array, Array, float],
+    out: Array,
+) -> None:
+    """Tell for each of many one-row changes, and each context, whether V's value is removed.
+
+    Moments are those of the contexts before the change, and the change is added to them. UNSURE
+    wherever that could matter, or extremes would have to be removed.
+
+    Args:
+        masks: the contexts, each of which covers V and the changed row.
+        pairs: as for ``grubbs_verdicts``, before the change.
+        moments: likewise, all seven.
+        critical: likewise, for one row more too.
+        rule: likewise.
+        changes: the metrics of the rows less the centre; for each 1 above V, 0 if V's own, -1
+            below; and 1 if the rows are added, -1 if they are removed.
+        out: small integers, shape (changes, contexts).
+    """
+    tail, v, smallest = rule
+    metrics, sides, rows = changes
+    changed = np.empty(7)
+    for context in range(len(masks)):
+        before = moments[:, context]
+        for number in range(len(metrics)):
+            x = metrics[number]
+            changed[:] = before
+            changed[0] += rows
+            changed[1] += rows * x
+            changed[2] += rows * x * x
+            if sides[number] > 0:
+                changed[3] += rows
+                changed[4] += rows * x
+                changed[5] += rows * x * x
+            elif sides[number] == 0:
+                changed[6] += rows
+            if changed[0] < max(smallest, 3):
+                out[number, context] = NO
+                continue
+            # Sums that were halved are rounded by the size of the whole.
+            if 2 * changed[0] < before[0] or 2 * changed[2] < before[2]:
+                out[number, context] = UNSURE
+                continue
+            added = x if rows > 0 else np.nan
+            verdict, _ = _at_once(masks[context], pairs, critical, tail, v, changed, added)
+            out[number, context] = UNSURE if verdict == _BETWEEN else verdict
+
+
+@kernel
 def _at_once(
-    mask: Array, pairs: PairColumns, critical: Array, tail: int, v: float, moments: Array
-) -> int:
-    """Decide without removing one by one.
+    mask: Array,
+    pairs: PairColumns,
+    critical: Array,
+    tail: int,
+    v: float,
+    moments: Array,
+    added: float,
+) -> tuple[int, float]:
+    """Decide without removing one by one; return also V's side, 1 for the upper one.
 
     Say V is on the upper side, and the lower extreme is too near to be removed as long as V is
     there. Then what is removed before V are the values above it, each time lowering mean, deviation
@@ -81,6 +144,9 @@ def _at_once(
     When is the lower extreme too near? As values above V go, the mean comes nearer to it. What is
     left holds at least V and all below it, so its squared deviations sum to no less than theirs,
     over at most n - 1; and the critical value falls with the number of rows.
+
+    ``added`` is the metric of one row that is in the moments and not in the pairs, or not a number.
+    A row that is in the pairs alone makes the other extreme no nearer, which is on the safe side.
     """
     required, values, _ = pairs
     n, total, square = moments[0], moments[1], moments[2]
@@ -98,14 +164,15 @@ def _at_once(
         gone_square = square - gone_square - same * v * v
     left = int(n - gone)
     if left < 3:
-        return UNSURE if tail == 0 else NO  # nothing is tested among fewer than three
+        # Nothing is tested among fewer than three.
+        return (UNSURE if tail == 0 else NO), side
     # Mean and deviation once everything farther out than V is removed.
     mean_left = (total - gone_total) / left
     spread = square - total * mean
     spread_left = (square - gone_square) - (total - gone_total) * mean_left
     # The subtraction may have cancelled every digit: the spread is rounding noise.
     if spread_left <= off * square:
-        return UNSURE
+        return UNSURE, side
     slack = off * (np.sqrt(square / n) + np.sqrt(square / left))
     needed = critical[int(n)] * np.sqrt(spread / (n - 1))
     needed_left = critical[left] * np.sqrt(spread_left / (left - 1))
@@ -118,15 +185,17 @@ def _at_once(
         pair, step = (0, 1) if upper else (len(values) - 1, -1)
         while not covers(mask, required, pair):
             pair += step
-        if side * (mean - values[pair]) + slack >= least / roughly:
-            return UNSURE
+        extreme = values[pair]
+        if side * (extreme - added) > 0:
+            extreme = added
+        if side * (mean - extreme) + slack >= least / roughly:
+            return UNSURE, side
     if side * (v - mean) - slack > needed * roughly:
-        return YES
+        return YES, side
     # Not even with everybody beyond it gone is V far enough out.
     if side * (v - mean_left) + slack < needed_left / roughly:
-        return NO
-    verdict: int = _in_leaps(mask, pairs, critical, side, v, moments)
-    return verdict
+        return NO, side
+    return _BETWEEN, side
 
 
 @kernel

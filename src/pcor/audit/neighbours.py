@@ -12,6 +12,7 @@ has a faster way to the same answers (``pcor.audit.lof_windows``).
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -216,26 +217,34 @@ def _judged_again(
 ) -> list[Neighbour]:
     """Try each row, and judge the contexts that cover it again."""
     schema, space = validity.table.schema, validity.record.space
-    one_of_each_cell = {row.places: row for row in found}
-    first = {cell: row.required(schema, space) for cell, row in one_of_each_cell.items()}
-    required = [first[row.places] for row in found]
-    _check_verdicts(validity, kind, required, limit)
+    of_cell: dict[tuple[int, ...], list[int]] = {}
+    for place, row in enumerate(found):
+        of_cell.setdefault(row.places, []).append(place)
+    required = {cell: found[rows[0]].required(schema, space) for cell, rows in of_cell.items()}
+    _check_verdicts(validity, kind, [required[row.places] for row in found], limit)
     before = verdicts(validity)
     cells = _in_window(validity, spare=1)
     members = space.members
     if members is None:
         members = np.flatnonzero(space.every_admitted()).astype(np.uint64)
-    changed = []
-    for done, (row, needed) in enumerate(zip(found, required, strict=True)):
-        indices = members[space.covering(members, needed)]
-        now = _verdicts(validity, changed_cells(cells, schema, kind, row), indices)
+    changed, done = {}, 0
+    for cell, places in of_cell.items():
+        indices = members[space.covering(members, required[cell])]
         was = before[indices]
-        lost, gained = indices[was & ~now], indices[now & ~was]
-        if len(lost) or len(gained):
-            changed.append(_neighbour(validity, kind, row, Cubes.of(lost), Cubes.of(gained)))
-        if progress is not None:
-            progress(done + 1, len(found))
-    return changed
+        quick = _quick_verdicts(validity, kind, [found[place].value for place in places], indices)
+        for number, place in enumerate(places):
+            row = found[place]
+            if quick is not None and quick[1][number].all():
+                now = quick[0][number]
+            else:
+                now = _verdicts(validity, changed_cells(cells, schema, kind, row), indices)
+            lost, gained = indices[was & ~now], indices[now & ~was]
+            if len(lost) or len(gained):
+                changed[place] = _neighbour(validity, kind, row, Cubes.of(lost), Cubes.of(gained))
+            done += 1
+            if progress is not None:
+                progress(done, len(found))
+    return [changed[place] for place in sorted(changed)]
 
 
 def _check_verdicts(validity: Validity, kind: str, required: list[int], limit: int | None) -> None:
@@ -244,7 +253,8 @@ def _check_verdicts(validity: Validity, kind: str, required: list[int], limit: i
         limit = VERDICT_LIMIT if validity.detector.has_kernel else SLOW_VERDICT_LIMIT
     space = validity.record.space
     size = listed_size(space)
-    if size + sum(min(size, space.count_covering(needed)) for needed in required) > limit:
+    times = Counter(required).items()
+    if size + sum(n * min(size, space.count_covering(needed)) for needed, n in times) > limit:
         python, cli = patience(size, "raise limit="), patience(size, "raise --limit")
         if size <= limit:  # otherwise it does not help to try fewer rows
             removed = kind == "removed"
@@ -270,6 +280,23 @@ def _in_window(validity: Validity, spare: int = 0) -> CellTable:
     if rows is None or validity.detector.min_population > rows:
         return whole
     return whole.nearest(validity.record.value, rows + spare)
+
+
+def _quick_verdicts(
+    validity: Validity, kind: str, metrics: list[float], indices: Indices
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]] | None:
+    """Return the verdicts after changes in one cell, and which of them are sure, if that is quick.
+
+    Without it each change needs a table of its own.
+    """
+    detector, value = validity.detector, validity.record.value
+    if not detector.wants_moments:
+        return None
+    cells, words = validity.table.cells.in_memory(), validity.record.space.words_of(indices)
+    moments = cells.several_totals(words, validity.cell_moments)
+    return detector.changed_verdicts(
+        cells, value, words, moments, np.array(metrics), 1 if kind == "added" else -1
+    )
 
 
 def _verdicts(validity: Validity, cells: CellTable, indices: Indices) -> NDArray[np.bool_]:

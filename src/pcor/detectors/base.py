@@ -171,6 +171,32 @@ class Detector:
         del whole
         return np.zeros(moments.shape[1], dtype=bool)
 
+    def changed_verdicts(
+        self,
+        cells: CellTable,
+        value: float,
+        masks: Words,
+        moments: Moments,
+        metrics: Values,
+        rows: int,
+    ) -> tuple[Verdicts, Verdicts] | None:
+        """Return the verdicts after each of many one-row changes, where that is quick.
+
+        Args:
+            cells: the rows before the change.
+            value: the metric to judge.
+            masks: contexts that cover the record and the changed row.
+            moments: ``cell_moments`` summed over each context, before the change.
+            metrics: the metric of the row, one for each change.
+            rows: 1 if it is added, -1 if it is removed.
+
+        Returns:
+            The verdicts and whether each is sure, both of shape (changes, contexts); ``None`` where
+            there is no quick way.
+        """
+        del cells, value, masks, moments, metrics, rows
+        return None
+
     def all_records(self, rows: SortedRows) -> Judge | None:
         """Return a kernel that judges all records of many contexts; ``None`` where there is none.
 

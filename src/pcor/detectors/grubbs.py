@@ -107,6 +107,33 @@ class Grubbs(Detector):
             verdicts[place] = self.is_outlier(*cells.distribution(masks[place]), value)
         return verdicts
 
+    def changed_verdicts(
+        self,
+        cells: CellTable,
+        value: float,
+        masks: Words,
+        moments: Moments,
+        metrics: Values,
+        rows: int,
+    ) -> tuple[Verdicts, Verdicts] | None:
+        """Add each change to the moments; not sure where extremes would have to be removed."""
+        if type(self) is not Grubbs:
+            return None
+        from pcor._kernels.grubbs import UNSURE, YES, grubbs_changed_verdicts
+
+        critical = critical_values(int(moments[0].max(initial=0)) + 1, self.alpha, self.tail)
+        rule = (TAILS.index(self.tail), value - cells.centre, self.min_population)
+        pairs = (cells.required, cells.centred, cells.counts)
+        changes = (metrics - cells.centre, np.sign(metrics - value), float(rows))
+        out = np.empty((len(metrics), len(masks)), dtype=np.int8)
+        in_slices(
+            len(masks),
+            lambda s: grubbs_changed_verdicts(
+                masks[s], pairs, moments[:, s], critical, rule, changes, out[:, s]
+            ),
+        )
+        return out == YES, out != UNSURE
+
     def cell_moments(self, cells: Cells, value: float) -> Moments:
         """Return count, sum and squares of each cell, the same above the value, and its equals.
 
