@@ -240,7 +240,8 @@ def round_edges(values: Sequence[float]) -> list[float]:
     step = _round_step(high / _BINS - low / _BINS)
     if step is None:
         return ends
-    first, last = math.floor(Decimal(low) / step) + 1, math.ceil(Decimal(high) / step) - 1
+    low_end, high_end = Decimal(repr(low)), Decimal(repr(high))
+    first, last = math.floor(low_end / step) + 1, math.ceil(high_end / step) - 1
     inner = sorted({_plain(place * step) for place in range(first, last + 1)})
     return [*ends[:1], *inner, *ends[1:]]
 

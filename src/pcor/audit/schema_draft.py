@@ -21,7 +21,6 @@ from pcor.audit.column_draft import (
     missing_words,
     names_rows,
 )
-from pcor.audit.limits import beyond_limits
 from pcor.audit.owner_only import OwnerOnly
 from pcor.audit.schema_fit import wrong_cells
 from pcor.audit.source_guess import guess_source
@@ -32,6 +31,7 @@ from pcor.public.source_format import SourceFormat
 from pcor.rows.columns import column_names, read_columns
 from pcor.rows.encoding import numbers
 from pcor.rows.files import plain_name
+from pcor.search.blocks import ENUMERATION_LIMIT
 
 # How many attributes are proposed where none are named, and how many clauses where all sets of
 # clauses would be too many.
@@ -242,7 +242,7 @@ def _that_fits(declared: dict[str, Any], noticed: dict[str, list[str]]) -> Schem
     """Return the schema, its contexts limited to a few clauses where there would be too many."""
     schema = Schema.from_dict(declared)
     for clauses in _FEW_CLAUSES:
-        if not beyond_limits(schema) or clauses >= len(schema.attributes):
+        if schema.drawable(ENUMERATION_LIMIT) or clauses >= len(schema.attributes):
             break
         declared["contexts"] = {"max_clauses": clauses}
         schema = Schema.from_dict(declared)

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 import pcor
-from pcor.audit.limits import beyond_limits
 from pcor.audit.schema_draft import marked_parts
 from pcor.cli import many, options, payment
 from pcor.cli.output import (
@@ -20,6 +19,7 @@ from pcor.cli.output import (
     tell_of_compiling,
     waiting,
 )
+from pcor.cli.schema import beyond_limits
 from pcor.cli.setting_flags import (
     NO_SETTINGS,
     NO_SOURCE,

@@ -8,15 +8,17 @@ from typing import Annotated
 
 import typer
 
-from pcor.audit.limits import beyond_limits
 from pcor.audit.schema_draft import NO_ID, draft, marked_parts
 from pcor.audit.schema_fit import misfits
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, say, say_json, tell, waiting
 from pcor.cli.setting_flags import NO_SOURCE, GivenSource, with_source
 from pcor.errors import WriteError, counted
-from pcor.public.schema import Schema
+from pcor.public.guarantee import PureDP
+from pcor.public.schema import MOST_NUMBERED, Schema
 from pcor.releasing.settings import Settings
+from pcor.search.blocks import ENUMERATION_LIMIT
+from pcor.search.coe import PATIENCE
 from pcor.support.files import check_target, write_text
 
 app = typer.Typer(
@@ -144,3 +146,29 @@ def _say_size(schema: Schema) -> None:
     )
     if too_much := beyond_limits(schema):
         say(f"Note: {too_much}.")
+
+
+def beyond_limits(schema: Schema) -> str:
+    """Say what is refused for its size, and where a limit can be raised; nothing if nothing is."""
+    size = schema.most_numbered
+    if size <= ENUMERATION_LIMIT:
+        return ""
+    if schema.drawable(ENUMERATION_LIMIT):
+        return (
+            f"{counted(size)} contexts are numbered before the limits on whole contexts: pcor "
+            "audit needs a larger --limit, or fewer values"
+        )
+    drawing, listing = (
+        f"--guarantee {PureDP.name}, --search direct, pcor tradeoff",
+        "pcor audit, pcor contexts",
+    )
+    if size > MOST_NUMBERED:
+        refused = f"{drawing}, {listing} are not to be had, whatever the limit"
+    elif size > PATIENCE:
+        refused = f"{drawing} need a larger --limit; {listing} are not to be had"
+    else:
+        refused = f"{drawing}, {listing} need a larger --limit"
+    return (
+        f"with more than {ENUMERATION_LIMIT:,} contexts {refused}. A release with --search auto "
+        "needs nothing. Fewer values, by wider bins or with rare ones together as 'other', help all"
+    )
