@@ -31,7 +31,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from bench.service import EPSILON, QUICK, Caller, question, release, stored, wait_for_service
+from bench.service import EPSILON, QUICK, Caller, ask, question, release, stored, wait_for_service
 from pcor.ledger import Ledger, tables
 from pcor.service.core.settings import ServiceSettings
 from pcor.service.run import ANALYST, DEMO, DemoKeys, prepare_demo
@@ -183,11 +183,7 @@ def drawn(place: Place, count: int) -> float:
     def one(draw: int) -> None:
         if not hasattr(local, "caller"):
             local.caller = place.caller()
-        status, found = local.caller.send(
-            "POST", "/v1/releases", question(draw), call=f"drawn-{draw}"
-        )
-        if status != 202:
-            raise SystemExit(f"refused: {found}")
+        ask(local.caller, draw, f"drawn-{draw}")
 
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(one, range(1, count + 1)))

@@ -31,6 +31,7 @@ from pcor.service.core.settings import ServiceSettings
 from pcor.service.run import ANALYST, DEMO, prepare_demo
 
 EPSILON = "0.1"  # the smallest preset of the demo
+COME_BACK = (429, 503)  # too many open questions, or too many who wait to write
 # What is measured is the service, so the search is a quick one that takes as long for every record.
 QUICK = {"search": "breadth_first", "samples": 50}
 
@@ -69,11 +70,20 @@ def question(draw: int) -> dict[str, Any]:
     return {"dataset": DEMO, "record": record, "epsilon": EPSILON, "draw": draw}
 
 
+def ask(caller: Caller, draw: int, call: str) -> dict[str, Any]:
+    """Ask a fresh question until it is accepted; return where it stands."""
+    while True:
+        status, found = caller.send("POST", "/v1/releases", question(draw), call=call)
+        if status in (200, 202):
+            return found
+        if status not in COME_BACK:
+            raise SystemExit(f"refused: {found}")
+        time.sleep(0.02)
+
+
 def release(caller: Caller, draw: int) -> str:
     """Ask a fresh question and wait for its answer; return its name."""
-    status, found = caller.send("POST", "/v1/releases", question(draw), call=f"bench-{draw}")
-    if status not in (200, 202):
-        raise SystemExit(f"refused: {found}")
+    found = ask(caller, draw, f"bench-{draw}")
     while found["state"] != "done":
         time.sleep(found["retry_after"] + 0.01)
         _, found = caller.send("GET", f"/v1/releases/{found['id']}")
