@@ -26,7 +26,7 @@ from pcor.audit.schema_fit import wrong_cells
 from pcor.audit.source_guess import guess_source
 from pcor.errors import MetricError, SourceError
 from pcor.public.guarantee import OWNER_ONLY, PureDP
-from pcor.public.schema import REVIEW, Metric, Schema, toml_value
+from pcor.public.schema import REVIEW, Metric, Schema, marked_tables, toml_value
 from pcor.public.source_format import SourceFormat
 from pcor.rows.columns import column_names, read_columns
 from pcor.rows.encoding import numbers
@@ -149,7 +149,8 @@ def draft(
         "source": written.to_dict(),
     }
     schema = _that_fits(declared, noticed)
-    return SchemaDraft(schema, _text(declared, given or {}), noticed)
+    text = _text(declared, given or {})
+    return SchemaDraft(schema.marked(marked_tables(text)), text, noticed)
 
 
 # -- what is proposed -----------------------------------------------------------------------------
