@@ -48,6 +48,7 @@ _EXACT = 1 << 53
 
 _OTHERS = ("other", "others", "all others", "all other values")
 _IDS = re.compile(r"(^|[^a-z])(id|no|nr|num|number|key|ref)$", re.IGNORECASE)
+_UNKNOWN = "unknown"
 _SHOWN = 3
 
 
@@ -58,10 +59,12 @@ class ColumnDraft:
     Attributes:
         declared: its table in a schema file.
         noticed: sentences about the column, for the owner.
+        too_many: whether it has more words than anybody would speak of.
     """
 
     declared: dict[str, Any]
     noticed: list[str]
+    too_many: bool = False
 
     @property
     def size(self) -> int:
@@ -101,7 +104,10 @@ def draft_column(column: Any, name: str, written: SourceFormat) -> ColumnDraft:
         shown = f" (or {', '.join(map(repr, words[:_SHOWN]))})" if words else ""
         has = "rows have" if without > 1 else "row has"
         noticed.append(f"{without:,} {has} no value{shown}")
-        if "other" not in declared:
+        if 100 * without > len(column) and declared["contexts"] == "one":
+            _count_as_unknown(declared)
+            noticed[-1] += f", and count as {declared['other']!r}"
+        elif "other" not in declared:
             declared["outside"] = "drop"
             noticed[-1] += ', which outside = "drop" leaves out'
     if len(kept) == 1:
@@ -109,6 +115,15 @@ def draft_column(column: Any, name: str, written: SourceFormat) -> ColumnDraft:
     elif names_rows(name, kept):
         noticed.append("a value of its own in nearly every row: it names rows; leave it out")
     return drafted
+
+
+def _count_as_unknown(declared: dict[str, Any]) -> None:
+    """Keep rows without a value as a value of their own: so many should not be left out."""
+    if "other" not in declared:
+        known = {folded(value): value for value in declared["values"] if isinstance(value, str)}
+        declared["other"] = known.get(_UNKNOWN, _UNKNOWN)
+        if _UNKNOWN not in known:
+            declared["values"] = [*declared["values"], _UNKNOWN]
 
 
 def names_rows(name: str, cells: Mapping[Any, int]) -> bool:
@@ -207,8 +222,8 @@ def _words(cells: Mapping[Any, int], *, padded: bool) -> ColumnDraft:
             "frequent stand for themselves, all others count as one; merge can join them instead"
         )
         other = next(word for word in _OTHERS if folded(word) not in map(folded, totals))
-        values = [*sorted(chosen[:MOST_VALUES]), other]
-        return ColumnDraft({"values": values, "other": other, **rules, "contexts": "one"}, noticed)
+        declared = {"values": [*sorted(chosen[:MOST_VALUES]), other], "other": other, **rules}
+        return ColumnDraft(declared | {"contexts": "one"}, noticed, too_many=True)
     if rare := [text for text in chosen if 200 * totals[text] < sum(totals.values())]:
         shown = ", ".join(map(repr, sorted(rare)[:_SHOWN]))
         noticed.append(

@@ -211,7 +211,7 @@ def _proposed(
             noticed[name] = ["the same value in every row; left out"]
         elif names_rows(name, cells):
             noticed[name] = ["a value of its own in nearly every row: it names rows; left out"]
-        elif "other" in one.declared:
+        elif one.too_many:
             noticed[name] = [f"{len(cells):,} different values, too many to speak of; left out"]
         else:
             possible[name] = one
