@@ -13,7 +13,7 @@ from pcor.audit.column_draft import MOST_VALUES, MOST_WORDS, draft_column, round
 from pcor.audit.known_words import in_order
 from pcor.audit.schema_draft import SchemaDraft, draft
 from pcor.audit.schema_fit import misfits
-from pcor.errors import SourceError
+from pcor.errors import MetricError, SourceError
 from pcor.public.source_format import SourceFormat
 from pcor.search.blocks import ENUMERATION_LIMIT
 
@@ -208,6 +208,17 @@ def test_a_table_in_which_nothing_can_be_an_attribute_is_refused_with_what_to_do
     table = pa.table({"m": [float(i) for i in range(60)], "note": [f"t{i}" for i in range(60)]})
     with pytest.raises(SourceError, match="--attributes if you know better"):
         draft(table, metric="m")
+
+
+@pytest.mark.parametrize("cells", [[[1.0], [2.0]], [{"n": 1}, {"n": 2}]])
+def test_what_holds_no_single_values_is_refused_as_metric_and_names_nobody(
+    cells: list[Any],
+) -> None:
+    odd = pa.table({"m": [1.0, 2.0], "a": ["x", "y"], "customer": cells})
+    assert "customer" not in draft(odd, metric="m", attributes=["a"]).noticed
+    assert draft(odd, metric="m").noticed["customer"] == ["no single values; left out"]
+    with pytest.raises(MetricError, match="the metric 'customer' is not numeric"):
+        draft(odd, metric="customer", attributes=["a"])
 
 
 def test_words_for_no_value_in_the_metric_are_named_and_such_rows_left_out() -> None:

@@ -12,10 +12,11 @@ import pytest
 import pcor
 from pcor.audit.schema_draft import draft
 from pcor.audit.schema_fit import misfits
-from pcor.audit.source_guess import guess_source
+from pcor.audit.source_guess import guess_layout, guess_numbers
 from pcor.errors import MetricError, SourceError
 from pcor.public.schema import REVIEW
 from pcor.public.source_format import SourceFormat
+from pcor.rows.columns import read_columns
 from tests.helpers.dialects import ATTRIBUTES, DIALECTS, ID, METRIC, OUTLIER, people, written
 
 DETECTOR = "grubbs:min_population=5"
@@ -58,7 +59,8 @@ def test_what_is_given_is_not_guessed_and_not_marked(tmp_path: Path) -> None:
 
 def guessed(cells: list[str | None], separator: str = ",") -> SourceFormat:
     table = pa.table({"m": pa.array(cells, pa.string())})
-    return guess_source(table, "m", {"separator": separator})
+    given = {"separator": separator}
+    return guess_numbers(table["m"], "m", guess_layout(table, given), given)
 
 
 @pytest.mark.parametrize(
@@ -107,13 +109,15 @@ def test_the_separator_is_the_one_that_makes_rows_as_long_as_the_header(
     path = tmp_path / "rows.csv"
     path.write_text(text, encoding="utf-8")
     header = text.partition("\n")[0].split(separator)
-    assert guess_source(path, header[0], {}).separator == separator
+    layout = guess_layout(path, {})
+    assert layout.separator == separator
+    assert read_columns(path, header[:1], layout).column_names == header[:1]
 
 
 def test_the_header_decides_about_the_separator_of_a_ragged_file(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("a;b\n1;2;3\n", encoding="utf-8")
     with pytest.raises(SourceError, match="separated by ';', with as many cells") as caught:
-        guess_source(tmp_path / "rows.csv", "a", {})
+        draft(tmp_path / "rows.csv", metric="a", attributes=["b"])
     assert caught.value.__notes__ == ["the header has 2 cells, line 2 has 3"]
 
 

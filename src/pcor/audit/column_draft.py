@@ -10,8 +10,8 @@ import contextlib
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -60,11 +60,13 @@ class ColumnDraft:
         declared: its table in a schema file.
         noticed: sentences about the column, for the owner.
         too_many: whether it has more words than anybody would speak of.
+        cells: how often each value occurs.
     """
 
     declared: dict[str, Any]
     noticed: list[str]
     too_many: bool = False
+    cells: Mapping[Any, int] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -84,10 +86,8 @@ def draft_column(column: Any, name: str, written: SourceFormat) -> ColumnDraft:
     """
     try:
         cells = cell_counts(column)
-    except (pa.ArrowException, TypeError):
-        raise SourceError(
-            f"attribute {name!r}: its column does not hold single values; leave it out"
-        ) from None
+    except SourceError as error:
+        raise SourceError(f"attribute {name!r}: {error}; leave it out") from None
     words = missing_words(cells, written)
     kept = {cell: n for cell, n in cells.items() if _text(cell) and _text(cell) not in words}
     padded = any(_is_padded(cell) for cell in cells)
@@ -114,7 +114,7 @@ def draft_column(column: Any, name: str, written: SourceFormat) -> ColumnDraft:
         noticed.append("the same value in every row; leave it out, unless others could occur")
     elif names_rows(name, kept):
         noticed.append("a value of its own in nearly every row: it names rows; leave it out")
-    return drafted
+    return replace(drafted, cells=cells)
 
 
 def _count_as_unknown(declared: dict[str, Any]) -> None:
@@ -201,20 +201,18 @@ def _words(cells: Mapping[Any, int], *, padded: bool) -> ColumnDraft:
     if padded:
         rules["strip"] = True
         noticed.append("blanks at the ends of some cells: strip = true")
-    alike = _groups(counts, folded)
+    alike: dict[str, list[str]] = {}
+    for text in counts:
+        alike.setdefault(folded(text), []).append(text)
     if several := [sorted(group) for group in alike.values() if len(group) > 1]:
         rules["ignore_case"] = True
         shown = "; ".join(" and ".join(map(repr, group[:_SHOWN])) for group in several[:_SHOWN])
         noticed.append(f"spellings that differ by case alone ({shown}): ignore_case = true")
     # Each value as it is spelled most often; the most frequent value first.
-    totals = (
-        {
-            min(group, key=lambda text: (-counts[text], text)): sum(counts[text] for text in group)
-            for group in alike.values()
-        }
-        if several
-        else counts
-    )
+    totals = {
+        min(group, key=lambda text: (-counts[text], text)): sum(counts[text] for text in group)
+        for group in alike.values()
+    }
     chosen = sorted(totals, key=lambda text: (-totals[text], text))
     if len(chosen) > MOST_WORDS:
         noticed.append(
@@ -313,10 +311,17 @@ def _number(
 
 
 def cell_counts(column: Any) -> dict[Any, int]:
-    """Return how often each value occurs; cells without one are not among them."""
-    counted = column.value_counts()
-    pairs = zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True)
-    return {cell: count for cell, count in pairs if cell is not None and cell == cell}
+    """Return how often each value occurs; cells without one are not among them.
+
+    Raises:
+        SourceError: its cells are lists, or other things that are no single values.
+    """
+    try:
+        counted = column.value_counts()
+        pairs = zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True)
+        return {cell: count for cell, count in pairs if cell is not None and cell == cell}
+    except (pa.ArrowException, TypeError):
+        raise SourceError("its column does not hold single values") from None
 
 
 def _text(cell: object) -> str:
@@ -325,10 +330,3 @@ def _text(cell: object) -> str:
 
 def _is_padded(cell: object) -> bool:
     return isinstance(cell, str) and cell != cell.strip(BLANKS)
-
-
-def _groups(counts: Mapping[str, int], key: Callable[[str], str]) -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = {}
-    for text in counts:
-        groups.setdefault(key(text), []).append(text)
-    return groups

@@ -23,13 +23,13 @@ from pcor.audit.column_draft import (
 )
 from pcor.audit.owner_only import OwnerOnly
 from pcor.audit.schema_fit import wrong_cells
-from pcor.audit.source_guess import guess_source
+from pcor.audit.source_guess import guess_layout, guess_numbers
 from pcor.errors import MetricError, SourceError
 from pcor.public.guarantee import OWNER_ONLY, PureDP
 from pcor.public.schema import REVIEW, Metric, Schema, marked_tables, toml_value
 from pcor.public.source_format import SourceFormat
 from pcor.rows.columns import column_names, read_columns
-from pcor.rows.encoding import numbers
+from pcor.rows.encoding import is_text, numbers
 from pcor.rows.files import plain_name
 from pcor.search.blocks import ENUMERATION_LIMIT
 
@@ -126,10 +126,11 @@ def draft(
                 f"column {column!r} is named twice; each column has one role: the metric, an "
                 "attribute or the id"
             )
-    written = guess_source(source, metric, given or {})
-    others = [column for column in column_names(source, written) if column not in roles]
+    layout = guess_layout(source, given or {})
+    others = [column for column in column_names(source, layout) if column not in roles]
     wanted = [*roles, *(c for c in others if attributes is None or _PEOPLE.search(c))]
-    columns = read_columns(source, wanted, written)
+    columns = read_columns(source, wanted, layout)
+    written = guess_numbers(columns[metric], metric, layout, given or {})
     noticed: dict[str, list[str]] = {}
     measured = _metric(columns[metric], metric, written, noticed)
     if attributes is None:
@@ -160,8 +161,10 @@ def _metric(
     column: Any, name: str, written: SourceFormat, noticed: dict[str, list[str]]
 ) -> dict[str, Any]:
     """Return what the schema says of the metric: which words mean that there is none."""
-    cells = cell_counts(column)
-    words = [word for word in missing_words(cells, written) if written.plain(word) is None]
+    words: list[str] = []
+    if is_text(column.type):  # only texts can hold words beside numbers
+        found = missing_words(cell_counts(column), written)
+        words = [word for word in found if written.plain(word) is None]
     metric = Metric(name, missing="drop", missing_values=tuple(words))
     try:
         values = numbers(column, metric, written)
@@ -206,13 +209,12 @@ def _proposed(
         except SourceError:
             noticed[name] = ["no single values; left out"]
             continue
-        cells = cell_counts(column)
         if one.size == 1:
             noticed[name] = ["the same value in every row; left out"]
-        elif names_rows(name, cells):
+        elif names_rows(name, one.cells):
             noticed[name] = ["a value of its own in nearly every row: it names rows; left out"]
         elif one.too_many:
-            noticed[name] = [f"{len(cells):,} different values, too many to speak of; left out"]
+            noticed[name] = [f"{len(one.cells):,} different values, too many to speak of; left out"]
         else:
             possible[name] = one
     sizes = {name: one.size for name, one in possible.items()}
@@ -230,8 +232,10 @@ def _proposed(
 
 def _notice_people(column: Any, name: str, noticed: dict[str, list[str]]) -> None:
     """Say where a column seems to name people who have several rows."""
-    counts = cell_counts(column)
-    several = sum(count > 1 for count in counts.values())
+    try:
+        several = sum(count > 1 for count in cell_counts(column).values())
+    except SourceError:
+        return  # what does not hold single values names nobody
     if several:
         noticed[name] = [
             f"seems to name people, {several:,} of whom have several rows: a promise is about one "

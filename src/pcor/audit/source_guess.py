@@ -18,7 +18,7 @@ from pcor.errors import MetricError, SchemaError
 from pcor.public.schema import Metric
 from pcor.public.source_format import THOUSANDS, SourceFormat
 from pcor.public.spellings import BLANKS
-from pcor.rows.columns import guess_layout, read_columns
+from pcor.rows.columns import guess_layout as layout_of_csv
 from pcor.rows.encoding import numbers
 from pcor.rows.files import file_kind
 
@@ -26,16 +26,28 @@ from pcor.rows.files import file_kind
 _WORDS = re.compile(rf"[^-+0-9{BLANKS}{''.join(THOUSANDS.values())}]+")
 
 
-def guess_source(source: Any, metric: str, given: Mapping[str, str]) -> SourceFormat:
-    """Return how a table seems to be written; what is given is not guessed.
+def guess_layout(source: Any, given: Mapping[str, str]) -> SourceFormat:
+    """Return how a table seems to be laid out, which is enough to read its columns.
 
-    Numbers are judged by the metric: by what all of its cells have in common.
+    What is given is not guessed.
     """
     guessed: dict[str, str] = {}
     if isinstance(source, str | Path) and file_kind(Path(source)) == "csv":
-        guessed = guess_layout(Path(source), given.get("encoding"))
-    layout = SourceFormat(**{**guessed, **given})
-    column = read_columns(source, [metric], layout)[metric]
+        guessed = layout_of_csv(Path(source), given.get("encoding"))
+    return SourceFormat(**{**guessed, **given})
+
+
+def guess_numbers(
+    column: Any, metric: str, layout: SourceFormat, given: Mapping[str, str]
+) -> SourceFormat:
+    """Return the layout with how numbers seem to be written: by what all cells have in common.
+
+    Args:
+        column: the metric's, by which numbers are judged.
+        metric: its name.
+        layout: how the table is laid out.
+        given: what is not guessed.
+    """
     try:
         numbers(column, Metric(metric), layout)
         return layout
@@ -43,7 +55,7 @@ def guess_source(source: Any, metric: str, given: Mapping[str, str]) -> SourceFo
         cells = {cell.strip(BLANKS) for cell in column.to_pylist() if isinstance(cell, str)} - {""}
         texts = sorted(cell for cell in cells if not means_no_value(cell))
         found = _guess_numbers(texts, layout.separator)
-        return SourceFormat(**{**guessed, **found, **given})
+        return SourceFormat(**{**layout.to_dict(), **found, **given})
 
 
 def _guess_numbers(texts: Sequence[str], separator: str) -> dict[str, str]:

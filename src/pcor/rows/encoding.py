@@ -168,7 +168,7 @@ def without_words(column: Any, words: Sequence[str], *, strip: bool = False) -> 
         strip: whether to leave out the blanks at the ends of the others, too.
     """
     column = _decoded(column)
-    if not _is_text(column.type) or not (words or strip):
+    if not is_text(column.type) or not (words or strip):
         return column
     texts = column.cast(pa.string())
     stripped = pc.utf8_trim(texts, BLANKS)
@@ -211,7 +211,7 @@ def _floats(column: Any, written: SourceFormat) -> NDArray[np.float64]:
     if pa.types.is_dictionary(kind):
         column = _combined(column).dictionary_decode()
         kind = column.type
-    if _is_text(kind):
+    if is_text(kind):
         column = _plain_texts(column.cast(pa.string()), written)
     elif not any(is_kind(kind) for is_kind in _NUMERIC):
         raise TypeError
@@ -246,7 +246,7 @@ def days(column: Any) -> NDArray[np.float64]:
     """
     column = _decoded(column)
     kind = column.type
-    if _is_text(kind):
+    if is_text(kind):
         # Blanks only: engines trim nothing else.
         blank = pc.equal(pc.utf8_trim(column.cast(pa.string()), " "), "")
         column = pc.if_else(blank, pa.scalar(None, pa.string()), column.cast(pa.string()))
@@ -265,7 +265,8 @@ def is_day(kind: Any) -> bool:
     return bool(pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None))
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
+    """Tell whether a column of this type holds texts."""
     texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     return any(is_kind(kind) for is_kind in texts)
 
