@@ -40,7 +40,8 @@ def drafted() -> pcor.Schema:
 
 def test_a_draft_is_a_schema_that_fits_its_frame_and_is_marked() -> None:
     schema = drafted()
-    assert schema.domains == {"job": ("Clerk", "cook"), "city": ("Bern", "Oslo", "Rome")}
+    cities = ("Bern", "Oslo", "Rome", "unknown")  # which "?" counts as
+    assert schema.domains == {"job": ("Clerk", "cook"), "city": cities}
     assert schema.check(frame()) == []
     assert schema.unreviewed == ("attributes.job", "attributes.city")
     assert schema.to_toml().count(REVIEW) == 2
@@ -98,10 +99,12 @@ def test_a_mark_in_the_middle_of_a_table_counts_for_all_of_it(tmp_path: Path) ->
 
 def test_a_schema_is_shown_in_a_line_and_as_a_table() -> None:
     schema = drafted()
-    assert repr(schema).startswith("<DRAFT, Schema 'people': pay by job (2), city (3); 4 contexts")
+    assert repr(schema).startswith("<DRAFT, Schema 'people': pay by job (2), city (4); 4 contexts")
     assert repr(schema.reviewed()).startswith("<Schema 'people': pay by job (2)")
     shown = schema._repr_html_()
-    assert "<td>city (to review)</td><td>Bern, Oslo, Rome</td><td>one, or all</td>" in shown
+    assert (
+        "<td>city (to review)</td><td>Bern, Oslo, Rome, unknown</td><td>one, or all</td>" in shown
+    )
     assert "to review" not in schema.reviewed()._repr_html_()
 
 

@@ -25,7 +25,7 @@ from pcor.public.dates import PERIODS, Span
 from pcor.public.domain import Value
 from pcor.public.source_format import SourceFormat
 from pcor.public.spellings import BLANKS, folded
-from pcor.rows.encoding import days, without_words
+from pcor.rows.encoding import days, is_text, without_words
 
 # Numbers with more distinct values than this are drafted as bins, words with the rarest as "other".
 MOST_VALUES = 20
@@ -95,7 +95,8 @@ def draft_column(column: Any, name: str, written: SourceFormat) -> ColumnDraft:
         words, kept, padded = (), cells, False
     if not kept:
         raise SourceError(f"attribute {name!r}: its column has no values at all; leave it out")
-    drafted = _dates(without_words(column, words, strip=True)) or _numbers(kept, written)
+    stripped = without_words(column, words, strip=True)
+    drafted = _dates(stripped, written) or _numbers(kept, written)
     drafted = drafted or _words(kept, padded=padded)
     declared, noticed = drafted.declared, drafted.noticed
     if words:
@@ -159,10 +160,10 @@ def _sentinels(numbers: Mapping[str, float]) -> set[str]:
 # -- kinds of columns -----------------------------------------------------------------------------
 
 
-def _dates(column: Any) -> ColumnDraft | None:
+def _dates(column: Any, written: SourceFormat) -> ColumnDraft | None:
     """Draft the whole years that a column of dates spans, divided by what leaves a few of them."""
     try:
-        found = days(column)
+        found = days(column, written)
     except (pa.ArrowException, TypeError):
         return None
     dates = found[~np.isnan(found)].astype("datetime64[D]")
@@ -174,6 +175,8 @@ def _dates(column: Any) -> ColumnDraft | None:
     span = next(span for span in spans if len(span.labels) >= _FEWEST_PERIODS)
     declared = {"by": span.by, "from": str(span.first), "to": str(span.last)}
     noticed = [f"dates, divided by {span.by}; whole years at both ends"]
+    if written.dates and is_text(column.type):
+        noticed.append(f"written as {written.dates}: dates under [source]")
     return ColumnDraft({"date": declared, "contexts": "range"}, noticed)
 
 

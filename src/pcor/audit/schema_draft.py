@@ -23,7 +23,7 @@ from pcor.audit.column_draft import (
 )
 from pcor.audit.owner_only import OwnerOnly
 from pcor.audit.schema_fit import wrong_cells
-from pcor.audit.source_guess import guess_layout, guess_numbers
+from pcor.audit.source_guess import guess_dates, guess_layout, guess_numbers
 from pcor.errors import MetricError, SourceError
 from pcor.public.guarantee import OWNER_ONLY, PureDP
 from pcor.public.schema import REVIEW, Metric, Schema, marked_tables, toml_value
@@ -131,6 +131,7 @@ def draft(
     wanted = [*roles, *(c for c in others if attributes is None or _PEOPLE.search(c))]
     columns = read_columns(source, wanted, layout)
     written = guess_numbers(columns[metric], metric, layout, given or {})
+    written = guess_dates((columns[column] for column in named or others), written)
     noticed: dict[str, list[str]] = {}
     measured = _metric(columns[metric], metric, written, noticed)
     if attributes is None:

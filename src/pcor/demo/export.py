@@ -31,7 +31,7 @@ def _exported(row: dict[str, Any]) -> dict[str, str]:
     return {
         "claim": str(number),
         "customer no": f"K{number * 7919 % _CUSTOMERS:05d}",
-        "day": day.isoformat(),
+        "day": f"{day:%d.%m.%Y}",
         "region": _spelled(row["region"], number),
         "age": str(row["age"]),
         "vehicle": _spelled(row["vehicle"], number // 7),

@@ -63,6 +63,7 @@ A schema file is TOML::
     decimal = ","                     # and numbers as 1234.5
     thousands = "."
     currency = "€"                    # before or after a number
+    dates = "DD.MM.YYYY"              # in texts; by default as 2019-03-14
 """
 
 from __future__ import annotations
