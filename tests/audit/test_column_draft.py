@@ -63,8 +63,18 @@ def test_words_and_numbers_that_mean_no_value_are_named_and_such_rows_left_out(
 ) -> None:
     declared, noticed = drafted(cells)
     assert declared.get("missing_values") == words
-    assert declared.get("outside") == (None if words is None else "drop")
+    assert ("outside" in declared or "other" in declared) == (words is not None)
     assert ("no value" in noticed) == (words is not None)
+
+
+def test_many_rows_without_a_value_count_as_a_value_and_a_few_are_left_out() -> None:
+    many, noticed = drafted(["a", "b", "?"] * 50)
+    assert (many["values"], many["other"]) == (["a", "b", "unknown"], "unknown")
+    assert "outside" not in many
+    assert "50 rows have no value (or '?'), and count as 'unknown'" in noticed
+    assert drafted(["a", "Unknown", "?"])[0]["other"] == "Unknown"
+    few, _ = drafted(["a", "b"] * 100 + ["?"])
+    assert (few["values"], few["outside"]) == (["a", "b"], "drop")
 
 
 @pytest.mark.parametrize(

@@ -221,7 +221,7 @@ def test_the_same_table_as_csv_and_as_parquet_gets_the_same_draft(tmp_path: Path
 
 
 def test_a_missing_value_is_no_value_and_the_owner_is_told() -> None:
-    table = pa.table({"m": [1.0, 2.0, 3.0], "a": ["x", None, None]})
+    table = pa.table({"m": [1.0] * 302, "a": ["x"] * 300 + [None, None]})
     found = draft(table, metric="m", attributes=["a"])
     assert found.schema.attributes[0].values == ("x",)
     assert '2 rows have no value, which outside = "drop" leaves out' in found.noticed["a"]

@@ -124,8 +124,9 @@ def test_claims_that_were_picked_by_no_reason_stand_out_nowhere() -> None:
 def test_the_demo_writes_the_raw_claims_and_nothing_else(tmp_path: Path) -> None:
     ran = CliRunner().invoke(app, ["demo", "--story", "claims", "--write", str(tmp_path)])
     assert ran.exit_code == 0
-    assert [path.name for path in tmp_path.iterdir()] == ["claims.csv"]
+    assert {path.name for path in tmp_path.iterdir()} == {"claims.csv", "export.csv"}
     assert (tmp_path / "claims.csv").read_text(encoding="utf-8") == pcor.demo.claims_csv()
+    assert (tmp_path / "export.csv").read_bytes() == pcor.demo.claims_export()
     next_step = ran.stdout.splitlines()[-1].removeprefix("Next: pcor ").split()
     assert CliRunner().invoke(app, next_step).exit_code == 0
     assert (tmp_path / "draft.toml").exists()

@@ -45,15 +45,25 @@ DIALECTS: dict[str, tuple[str, SourceFormat, str, str]] = {
 }
 
 
-def written(dialect: str, folder: Path) -> Path:
-    """Write the table in a dialect; return the path of the file."""
-    name, form, mark, around = DIALECTS[dialect]
-    columns = {**people()}
-    for column in ("size", "age", METRIC):
-        numbers = [f"{number:,}" if mark else str(number) for number in columns[column]]
-        marks = str.maketrans({",": mark, ".": form.decimal})
-        columns[column] = [number.translate(marks) for number in numbers]
-    columns[METRIC] = [around.format(number) for number in columns[METRIC]]
+def texts(dialect: str, columns: dict[str, list[Any]]) -> dict[str, list[str]]:
+    """Return the cells of a table as a dialect writes them; texts stay as they are."""
+    _, form, mark, around = DIALECTS[dialect]
+    marks = str.maketrans({",": mark, ".": form.decimal})
+
+    def number(cell: float | str, around: str) -> str:
+        if isinstance(cell, str):
+            return cell
+        return around.format((f"{cell:,}" if mark else str(cell)).translate(marks))
+
+    whole = {name: [str(cell) for cell in columns[name]] for name in ("key", "job")}
+    sizes = {name: [number(cell, "{}") for cell in columns[name]] for name in ("size", "age")}
+    return whole | sizes | {METRIC: [number(cell, around) for cell in columns[METRIC]]}
+
+
+def written(dialect: str, folder: Path, columns: dict[str, list[Any]] | None = None) -> Path:
+    """Write a table in a dialect; return the path of the file."""
+    name, form, _, _ = DIALECTS[dialect]
+    columns = texts(dialect, people() if columns is None else columns)
     stream = io.StringIO()
     writer = csv.writer(stream, delimiter=form.separator, lineterminator="\r\n")
     writer.writerows([columns, *zip(*columns.values(), strict=True)])

@@ -85,6 +85,11 @@ def level(layer: str) -> int:
     return next(i for i, group in enumerate(LAYERS) if layer in group)
 
 
+# A schema is drafted from rows and checked against them by its own methods, for the owner; what
+# does it is loaded when they are called.
+DOORS = {("public/schema.py", "audit")}
+
+
 def misplaced(layer: str, path: Path) -> list[str]:
     """Return the folders below its own that a module imports from."""
     # The command line and the demo are users of the library like any other.
@@ -97,8 +102,12 @@ def misplaced(layer: str, path: Path) -> list[str]:
 
 
 def test_a_module_imports_only_from_layers_above_it() -> None:
-    found = {path: misplaced(layer, path) for layer, path in modules()}
-    assert {path: others for path, others in found.items() if others} == {}
+    found = {
+        (path.relative_to(SOURCE).as_posix(), other)
+        for layer, path in modules()
+        for other in misplaced(layer, path)
+    }
+    assert found == DOORS
 
 
 def test_the_import_test_sees_a_wrong_direction(tmp_path: Path) -> None:

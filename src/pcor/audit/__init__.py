@@ -7,6 +7,9 @@ from pcor.audit.match import Match, coe_match, group_delta, group_epsilon
 from pcor.audit.neighbours import Neighbour, insertions, removals
 from pcor.audit.report import Exposed, Exposure
 from pcor.audit.sampled import SampledEpsilon, answers, sampled_epsilon
+from pcor.audit.schema_draft import SchemaDraft
+from pcor.audit.schema_draft import draft as draft_schema
+from pcor.audit.schema_fit import Misfit
 
 __all__ = [
     "Exposed",
@@ -14,10 +17,13 @@ __all__ = [
     "JointExposure",
     "JointlyExposed",
     "Match",
+    "Misfit",
     "Neighbour",
     "SampledEpsilon",
+    "SchemaDraft",
     "answers",
     "coe_match",
+    "draft_schema",
     "exact_distribution",
     "exact_log_chances",
     "exposure",

@@ -25,7 +25,7 @@ from pcor.public.dates import PERIODS, Span
 from pcor.public.domain import Value
 from pcor.public.source_format import SourceFormat
 from pcor.public.spellings import BLANKS, folded
-from pcor.rows.encoding import days, without_words
+from pcor.rows.encoding import days, is_text, without_words
 
 # Numbers with more distinct values than this are drafted as bins, words with the rarest as "other".
 MOST_VALUES = 20
@@ -48,6 +48,7 @@ _EXACT = 1 << 53
 
 _OTHERS = ("other", "others", "all others", "all other values")
 _IDS = re.compile(r"(^|[^a-z])(id|no|nr|num|number|key|ref)$", re.IGNORECASE)
+_UNKNOWN = "unknown"
 _SHOWN = 3
 
 
@@ -58,11 +59,13 @@ class ColumnDraft:
     Attributes:
         declared: its table in a schema file.
         noticed: sentences about the column, for the owner.
+        too_many: whether it has more words than anybody would speak of.
         cells: how often each value occurs.
     """
 
     declared: dict[str, Any]
     noticed: list[str]
+    too_many: bool = False
     cells: Mapping[Any, int] = field(default_factory=dict)
 
     @property
@@ -92,7 +95,8 @@ def draft_column(column: Any, name: str, written: SourceFormat) -> ColumnDraft:
         words, kept, padded = (), cells, False
     if not kept:
         raise SourceError(f"attribute {name!r}: its column has no values at all; leave it out")
-    drafted = _dates(without_words(column, words, strip=True)) or _numbers(kept, written)
+    stripped = without_words(column, words, strip=True)
+    drafted = _dates(stripped, written) or _numbers(kept, written)
     drafted = drafted or _words(kept, padded=padded)
     declared, noticed = drafted.declared, drafted.noticed
     if words:
@@ -101,7 +105,10 @@ def draft_column(column: Any, name: str, written: SourceFormat) -> ColumnDraft:
         shown = f" (or {', '.join(map(repr, words[:_SHOWN]))})" if words else ""
         has = "rows have" if without > 1 else "row has"
         noticed.append(f"{without:,} {has} no value{shown}")
-        if "other" not in declared:
+        if 100 * without > len(column) and declared["contexts"] == "one":
+            _count_as_unknown(declared)
+            noticed[-1] += f", and count as {declared['other']!r}"
+        elif "other" not in declared:
             declared["outside"] = "drop"
             noticed[-1] += ', which outside = "drop" leaves out'
     if len(kept) == 1:
@@ -109,6 +116,15 @@ def draft_column(column: Any, name: str, written: SourceFormat) -> ColumnDraft:
     elif names_rows(name, kept):
         noticed.append("a value of its own in nearly every row: it names rows; leave it out")
     return replace(drafted, cells=cells)
+
+
+def _count_as_unknown(declared: dict[str, Any]) -> None:
+    """Keep rows without a value as a value of their own: so many should not be left out."""
+    if "other" not in declared:
+        known = {folded(value): value for value in declared["values"] if isinstance(value, str)}
+        declared["other"] = known.get(_UNKNOWN, _UNKNOWN)
+        if _UNKNOWN not in known:
+            declared["values"] = [*declared["values"], _UNKNOWN]
 
 
 def names_rows(name: str, cells: Mapping[Any, int]) -> bool:
@@ -144,10 +160,10 @@ def _sentinels(numbers: Mapping[str, float]) -> set[str]:
 # -- kinds of columns -----------------------------------------------------------------------------
 
 
-def _dates(column: Any) -> ColumnDraft | None:
+def _dates(column: Any, written: SourceFormat) -> ColumnDraft | None:
     """Draft the whole years that a column of dates spans, divided by what leaves a few of them."""
     try:
-        found = days(column)
+        found = days(column, written)
     except (pa.ArrowException, TypeError):
         return None
     dates = found[~np.isnan(found)].astype("datetime64[D]")
@@ -159,6 +175,8 @@ def _dates(column: Any) -> ColumnDraft | None:
     span = next(span for span in spans if len(span.labels) >= _FEWEST_PERIODS)
     declared = {"by": span.by, "from": str(span.first), "to": str(span.last)}
     noticed = [f"dates, divided by {span.by}; whole years at both ends"]
+    if written.dates and is_text(column.type):
+        noticed.append(f"written as {written.dates}: dates under [source]")
     return ColumnDraft({"date": declared, "contexts": "range"}, noticed)
 
 
@@ -205,8 +223,8 @@ def _words(cells: Mapping[Any, int], *, padded: bool) -> ColumnDraft:
             "frequent stand for themselves, all others count as one; merge can join them instead"
         )
         other = next(word for word in _OTHERS if folded(word) not in map(folded, totals))
-        values = [*sorted(chosen[:MOST_VALUES]), other]
-        return ColumnDraft({"values": values, "other": other, **rules, "contexts": "one"}, noticed)
+        declared = {"values": [*sorted(chosen[:MOST_VALUES]), other], "other": other, **rules}
+        return ColumnDraft(declared | {"contexts": "one"}, noticed, too_many=True)
     if rare := [text for text in chosen if 200 * totals[text] < sum(totals.values())]:
         shown = ", ".join(map(repr, sorted(rare)[:_SHOWN]))
         noticed.append(

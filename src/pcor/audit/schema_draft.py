@@ -23,10 +23,10 @@ from pcor.audit.column_draft import (
 )
 from pcor.audit.owner_only import OwnerOnly
 from pcor.audit.schema_fit import wrong_cells
-from pcor.audit.source_guess import guess_layout, guess_numbers
+from pcor.audit.source_guess import guess_dates, guess_layout, guess_numbers
 from pcor.errors import MetricError, SourceError
 from pcor.public.guarantee import OWNER_ONLY, PureDP
-from pcor.public.schema import REVIEW, Metric, Schema, toml_value
+from pcor.public.schema import REVIEW, Metric, Schema, marked_tables, toml_value
 from pcor.public.source_format import SourceFormat
 from pcor.rows.columns import column_names, read_columns
 from pcor.rows.encoding import is_text, numbers
@@ -131,6 +131,7 @@ def draft(
     wanted = [*roles, *(c for c in others if attributes is None or _PEOPLE.search(c))]
     columns = read_columns(source, wanted, layout)
     written = guess_numbers(columns[metric], metric, layout, given or {})
+    written = guess_dates((columns[column] for column in named or others), written)
     noticed: dict[str, list[str]] = {}
     measured = _metric(columns[metric], metric, written, noticed)
     if attributes is None:
@@ -150,7 +151,8 @@ def draft(
         "source": written.to_dict(),
     }
     schema = _that_fits(declared, noticed)
-    return SchemaDraft(schema, _text(declared, given or {}), noticed)
+    text = _text(declared, given or {})
+    return SchemaDraft(schema.marked(marked_tables(text)), text, noticed)
 
 
 # -- what is proposed -----------------------------------------------------------------------------
@@ -212,7 +214,7 @@ def _proposed(
             noticed[name] = ["the same value in every row; left out"]
         elif names_rows(name, one.cells):
             noticed[name] = ["a value of its own in nearly every row: it names rows; left out"]
-        elif "other" in one.declared:
+        elif one.too_many:
             noticed[name] = [f"{len(one.cells):,} different values, too many to speak of; left out"]
         else:
             possible[name] = one

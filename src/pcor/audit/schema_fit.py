@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from pcor.errors import MetricError, SourceError, did_you_mean
+from pcor.public.date_format import day_text
 from pcor.public.dates import DAY_TEXT
 from pcor.public.schema import Attribute, Metric, Schema
 from pcor.public.source_format import SourceFormat
@@ -98,7 +99,7 @@ def _attribute_misfits(
         if attribute.edges is not None:
             column = without_words(column, attribute.missing_values, strip=attribute.strip)
         if attribute.days:
-            remedy = "write each like 2019-03-14, without a zone"
+            remedy = f"write each like {written.dates or '2019-03-14'}, without a zone"
             yield _unreadable(column, name, "a date", remedy, written)
         elif attribute.edges is not None:
             remedy = "correct them or [source], or declare values instead of edges"
@@ -159,23 +160,20 @@ def wrong_cells(column: Any, what: str, written: SourceFormat) -> list[tuple[int
     cells = [(row, cell) for row, cell in enumerate(column.to_pylist()) if cell is not None]
     # Only text can hold numbers beside what is not one; another type is wrong in every row.
     texts = {cell for _, cell in cells if isinstance(cell, str)}
-    fine = {one for one in texts if (_is_date(one) if what == "a date" else _reads(one, written))}
+    fine = {one for one in texts if _fine(one, what, written)}
     return [(row, str(c)) for row, c in cells if not (isinstance(c, str) and c in fine)]
 
 
-def _reads(text: str, written: SourceFormat) -> bool:
-    """Tell whether the encoding reads a text as a number; a blank one is missing, not wrong."""
+def _fine(text: str, what: str, written: SourceFormat) -> bool:
+    """Tell whether the encoding reads a text as what it should be; a blank one is missing."""
+    if what == "a date":
+        return not text.strip(" ") or bool(re.fullmatch(DAY_TEXT, day_text(text, written.dates)))
     if not written.usual_numbers:
         return not text.strip(BLANKS) or written.plain(text) is not None
     try:
         return not text.strip() or pa.scalar(text.strip()).cast(pa.float64()).is_valid
     except pa.ArrowException:
         return False
-
-
-def _is_date(text: str) -> bool:
-    """Tell the same of a date."""
-    return not text.strip(" ") or re.fullmatch(DAY_TEXT, text) is not None
 
 
 def _nothing_left(columns: pa.Table, schema: Schema) -> Iterator[Misfit]:

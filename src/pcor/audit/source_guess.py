@@ -8,22 +8,31 @@ another.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pcor.audit.known_words import means_no_value
 from pcor.errors import MetricError, SchemaError
+from pcor.public.date_format import day_text
+from pcor.public.dates import DAY_TEXT
 from pcor.public.schema import Metric
 from pcor.public.source_format import THOUSANDS, SourceFormat
 from pcor.public.spellings import BLANKS
 from pcor.rows.columns import guess_layout as layout_of_csv
-from pcor.rows.encoding import numbers
+from pcor.rows.encoding import is_text, numbers
 from pcor.rows.files import file_kind
 
 # What in a text may be a currency: whatever can be no part of a number.
 _WORDS = re.compile(rf"[^-+0-9{BLANKS}{''.join(THOUSANDS.values())}]+")
+
+# How days are often written, those that more texts would fit after those that fewer would.
+_DATES = (
+    *("DD.MM.YYYY", "D.M.YYYY", "DD/MM/YYYY", "D/M/YYYY", "MM/DD/YYYY", "M/D/YYYY"),
+    *("DD-MM-YYYY", "D-M-YYYY", "MM-DD-YYYY", "M-D-YYYY", "YYYY/MM/DD", "YYYY/M/D", "YYYY.MM.DD"),
+)
 
 
 def guess_layout(source: Any, given: Mapping[str, str]) -> SourceFormat:
@@ -56,6 +65,27 @@ def guess_numbers(
         texts = sorted(cell for cell in cells if not means_no_value(cell))
         found = _guess_numbers(texts, layout.separator)
         return SourceFormat(**{**layout.to_dict(), **found, **given})
+
+
+def guess_dates(columns: Iterable[Any], layout: SourceFormat) -> SourceFormat:
+    """Return the layout with how days seem to be written: in all texts of the first such column.
+
+    Where days and months could be swapped, the month comes first only where decimals have a point
+    and cells are separated by commas, as in the United States.
+    """
+    if layout.dates:
+        return layout
+    months_first = (layout.decimal, layout.separator) == (".", ",")
+    formats = sorted(_DATES, key=lambda one: one.startswith("M") != months_first)
+    for column in columns:
+        if not is_text(column.type):
+            continue
+        texts = {cell.strip(BLANKS) for cell in column.unique().to_pylist() if cell is not None}
+        texts = {text for text in texts if text and not means_no_value(text)}
+        for written in formats if texts else ():
+            if all(re.fullmatch(DAY_TEXT, day_text(text, written)) for text in texts):
+                return replace(layout, dates=written)
+    return layout
 
 
 def _guess_numbers(texts: Sequence[str], separator: str) -> dict[str, str]:

@@ -16,6 +16,7 @@ from pcor.demo import (
     CLAIM_AMOUNT,
     PLANTED,
     claims_csv,
+    claims_export,
     claims_table,
     salaries,
     salary_schema,
@@ -36,7 +37,8 @@ def demo(
     write: Annotated[
         Path | None,
         typer.Option(
-            help="Also write the table into this folder: salaries with their schema, claims raw."
+            help="Also write the table into this folder: salaries with their schema, claims raw, "
+            "and as a messy export."
         ),
     ] = None,
     as_json: options.AsJson = False,
@@ -108,6 +110,7 @@ def _next_step(story: str, write: Path | None, record: int) -> str:
 def _begin_the_tutorial(folder: Path) -> None:
     file = folder / "claims.csv"
     say(f"wrote {file}: 20,000 synthetic motor claims, raw. Nobody in it exists.")
+    say(f"wrote {folder / 'export.csv'}: the same as a messy export (docs: read messy files).")
     say(f"A customer asks why claim {CLAIM} was examined. To answer, first say what is public:\n")
     say(
         f"Next: pcor schema init {file} --metric amount --attributes region,age,vehicle,year "
@@ -125,6 +128,7 @@ def _write(folder: Path, story: str) -> None:
         ) from None
     if story == "claims":  # raw, and alone: to declare its schema is what the tutorial is about
         write_text(folder / "claims.csv", claims_csv())
+        write_whole(folder / "export.csv", lambda part: part.write_bytes(claims_export()))
         return
     table = salaries()
     write_whole(folder / "salaries.csv", lambda part: csv.write_csv(table, part))

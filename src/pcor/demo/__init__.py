@@ -1,9 +1,11 @@
 """Synthetic data, the same on every machine. Nobody in it exists.
 
 ``paper`` has tables of the paper's shape: 51,000 salaries, and the ten people of its Table 1.
-``insurer`` has the motor claims of the tutorial's story, raw as they leave a claims system.
+``insurer`` has the motor claims of the tutorial's story, raw as they leave a claims system, and
+``export`` the same claims as another system writes them, with every rough edge.
 """
 
+from pcor.demo.export import EXPORT_ENCODING, claims_export
 from pcor.demo.insurer import (
     CLAIM,
     CLAIM_AMOUNT,
@@ -27,12 +29,14 @@ from pcor.demo.paper import (
 __all__ = [
     "CLAIM",
     "CLAIM_AMOUNT",
+    "EXPORT_ENCODING",
     "PLANTED",
     "ROWS",
     "Planted",
     "claims",
     "claims_context",
     "claims_csv",
+    "claims_export",
     "claims_schema",
     "claims_table",
     "salaries",

@@ -63,6 +63,7 @@ A schema file is TOML::
     decimal = ","                     # and numbers as 1234.5
     thousands = "."
     currency = "€"                    # before or after a number
+    dates = "DD.MM.YYYY"              # in texts; by default as 2019-03-14
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ from itertools import accumulate
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pcor.errors import ContextError, RecordError, SchemaError, did_you_mean
 from pcor.public.domain import (
@@ -93,10 +94,14 @@ from pcor.public.domain import (
 )
 from pcor.public.family import MOST_SETS, combined, most_sets, most_sizes, most_steps
 from pcor.public.record_ids import TYPES, check_declared, matches
+from pcor.public.schema_view import as_html, one_line
 from pcor.public.source_format import SourceFormat
 from pcor.public.spellings import SPELLING
 
 # A schema is declared with these, so they are found here too.
+if TYPE_CHECKING:
+    from pcor.audit.schema_fit import Misfit
+
 __all__ = [
     "MISSING",
     "OUTSIDE",
@@ -142,7 +147,7 @@ _RELEASE = {"detector": str, "brevity": int}
 UNNAMED = "dataset"
 
 
-@dataclass(frozen=True, init=False, eq=False)
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Schema:
     """The public description of a table.
 
@@ -191,6 +196,8 @@ class Schema:
     max_named: int | None
     release: Mapping[str, Any]
     source: SourceFormat
+    # Which tables of a draft's file were read off the data; no part of the fingerprint.
+    unreviewed: tuple[str, ...]
 
     def __init__(
         self,
@@ -236,6 +243,7 @@ class Schema:
             "max_named": _limit("max_named", max_named, None),
             "release": _release(release),
             "source": _source(source),
+            "unreviewed": (),
         }
         for key, value in values.items():
             object.__setattr__(self, key, value)
@@ -280,7 +288,13 @@ class Schema:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A read-only mapping cannot be pickled; what was declared can.
-        return Schema.from_dict, (self.to_dict(),)
+        return _restored, (self.to_dict(), self.unreviewed)
+
+    def __repr__(self) -> str:
+        return one_line(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
@@ -449,10 +463,14 @@ class Schema:
         for table, content in self.to_dict().items():
             if table == "attributes":
                 for name, declared in content.items():
-                    lines += ["", f"[attributes.{toml_value(name)}]", *_assignments(declared)]
+                    title = self._title(f"attributes.{name}", f"attributes.{toml_value(name)}")
+                    lines += ["", title, *_assignments(declared)]
             else:
-                lines += ["", f"[{table}]", *_assignments(content)]
+                lines += ["", self._title(table, table), *_assignments(content)]
         return "\n".join(lines[1:]) + "\n"
+
+    def _title(self, table: str, written: str) -> str:
+        return f"[{written}]{f'  {REVIEW}' if table in self.unreviewed else ''}"
 
     @classmethod
     def from_dict(cls, declared: Mapping[str, Any]) -> Schema:
@@ -483,6 +501,68 @@ class Schema:
             source=declared.get("source"),
         )
 
+    # -- drafts -----------------------------------------------------------------------------------
+
+    @classmethod
+    def draft(
+        cls,
+        source: Any,
+        *,
+        metric: str,
+        attributes: Sequence[str] | None = None,
+        id: str | None = None,  # noqa: A002 (as of a schema)
+        name: str = "",
+    ) -> Schema:
+        """Propose a schema for a table. For the owner's eyes: its values were read off the rows.
+
+        A release refuses it until ``reviewed()`` makes it the owner's word. ``to_toml()`` marks
+        what is to be reviewed; ``pcor.audit.draft_schema`` also says what it noticed.
+
+        Args:
+            source: a file or a frame.
+            metric: the column to judge by.
+            attributes: the columns that contexts speak of; by default a few are proposed.
+            id: the column that names a record.
+            name: of the dataset.
+        """
+        from pcor.audit.schema_draft import draft
+
+        found = draft(source, metric=metric, attributes=attributes, id_column=id, name=name)
+        return found.schema
+
+    def check(self, source: Any) -> list[Misfit]:
+        """Return what of a table does not fit this schema, with values and counts.
+
+        Private: for the owner only, never to be released.
+        """
+        from pcor.audit.schema_fit import misfits
+
+        return misfits(source, self)
+
+    def marked(self, parts: Iterable[str]) -> Schema:
+        """Return the schema as a draft in which these tables of its file were read off the data."""
+        return _restored(self.to_dict(), tuple(parts))
+
+    def reviewed(self) -> Schema:
+        """Return a draft as the owner's word: whoever calls this has read every part of it.
+
+        A domain is public. It must say what could occur: what only the rows say leaks them.
+        """
+        return Schema.from_dict(self.to_dict())
+
+    def check_reviewed(self) -> None:
+        """Refuse a draft.
+
+        Raises:
+            SchemaError: parts of it were read off the data.
+        """
+        if self.unreviewed:
+            raise SchemaError(
+                f"the schema {self.name!r} is a draft: {', '.join(self.unreviewed)} were read off "
+                "the data, and a domain is public. Read each one, add what could occur but did "
+                "not, and take schema.reviewed(). Nothing was released or charged"
+            )
+
     def written(self, **given: str) -> Schema:
         """Return the schema with some of ``[source]`` said otherwise, as options of a command do.
 
@@ -490,7 +570,8 @@ class Schema:
             SchemaError: no table is written like this.
         """
         declared = self.to_dict()
-        return Schema.from_dict(declared | {"source": {**declared.get("source", {}), **given}})
+        source = {"source": {**declared.get("source", {}), **given}}
+        return _restored(declared | source, self.unreviewed)
 
     @classmethod
     def from_file(cls, path: str | Path, *, draft: bool = False) -> Schema:
@@ -529,7 +610,24 @@ class Schema:
                 "and a domain is public. Read each one, add what could occur but did not, delete "
                 "the marks, and try again. Nothing was released or charged"
             )
-        return cls.from_dict(declared)
+        return cls.from_dict(declared).marked(marked_tables(text))
+
+
+def _restored(declared: Mapping[str, Any], unreviewed: tuple[str, ...]) -> Schema:
+    schema = Schema.from_dict(declared)
+    object.__setattr__(schema, "unreviewed", unreviewed)
+    return schema
+
+
+def marked_tables(text: str) -> list[str]:
+    """Return the tables of a schema file that have a mark somewhere in them."""
+    tables, title = [], "schema"
+    for line in text.splitlines():
+        if line.startswith("["):
+            title = line[1 : line.rindex("]")].replace('"', "") if "]" in line else title
+        if REVIEW in line and title not in tables:
+            tables.append(title)
+    return tables
 
 
 def toml_value(value: object) -> str:

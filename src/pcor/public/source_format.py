@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any
 
 from pcor.errors import SchemaError, did_you_mean, is_printable
+from pcor.public.date_format import shapes
 from pcor.public.spellings import BLANKS
 
 # What can be named by a word; a tab is hard to type on a command line.
@@ -47,6 +48,8 @@ class SourceFormat:
         thousands: what may stand between groups of three digits: ``,``, ``.``, ``'``, or a blank
             (``space``) of any width.
         currency: a sign or word that may stand before or after a number: ``$``, ``EUR``.
+        dates: how days are written in texts, where not as 2019-03-14: ``DD.MM.YYYY``, ``M/D/YYYY``
+            (one digit or two), ``YYYYMMDD``.
         sheet: which sheet of an Excel file; needed where it has several.
 
     Raises:
@@ -63,6 +66,7 @@ class SourceFormat:
     decimal: str = _key(".", "What stands before decimals: a point or a comma.")
     thousands: str = _key("", "What stands between thousands: comma, point, space, apostrophe.")
     currency: str = _key("", "What may stand before or after a number, such as '$' or EUR.")
+    dates: str = _key("", "How dates are written, such as DD.MM.YYYY or M/D/YYYY.")
     sheet: str = _key("", "Which sheet of an Excel file.")
 
     def __post_init__(self) -> None:
@@ -83,6 +87,7 @@ class SourceFormat:
                 "other"
             )
         _check_currency(self.currency)
+        object.__setattr__(self, "dates", _dates(self.dates))
         if not is_printable(self.sheet):
             raise SchemaError("[source] sheet must be the name of a sheet, in printable characters")
 
@@ -178,6 +183,14 @@ def _encoding(given: str) -> str:
             f"example: {', '.join(_ENCODINGS)}"
         ) from None
     return "utf-8" if name == "utf-8-sig" else name
+
+
+def _dates(given: str) -> str:
+    """Return a format of days by its one name: fingerprints depend on it."""
+    format_ = given.upper()
+    if format_:
+        shapes(format_)
+    return "" if format_ == "YYYY-MM-DD" else format_
 
 
 def _check_currency(given: str) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pcor.public.date_format import day_sql, day_text
 from pcor.public.dates import ONE_DAY
 from pcor.public.phrase import Item, chosen, runs
 from pcor.public.schema import Attribute, Schema, Value
@@ -33,38 +34,42 @@ def where(schema: Schema, mask: int) -> str:
     It selects from the raw table the rows that the context covers, given that they fit the schema.
     """
     conditions = (
-        _condition(attribute, chosen(mask, attribute, offset))
+        _condition(attribute, chosen(mask, attribute, offset), schema.source.dates)
         for attribute, offset in zip(schema.attributes, schema.offsets, strict=True)
     )
     return " AND ".join(one for one in conditions if one) or "TRUE"
 
 
-def _condition(attribute: Attribute, codes: list[int]) -> str:
-    """Return the condition on one attribute; nothing where every row meets it."""
+def _condition(attribute: Attribute, codes: list[int], dates: str) -> str:
+    """Return the condition on one attribute; nothing where every row meets it.
+
+    ``dates`` is how days are written in texts, as ``[source]`` says it.
+    """
     column = _name(attribute.name)
     lacks = [code for code in range(len(attribute.values)) if code not in codes]
     if not lacks:
-        every = f"{_among(column, attribute, codes)} {_EVERY}"
+        every = f"{_among(column, attribute, codes, dates)} {_EVERY}"
         return every if attribute.outside == "drop" else ""
     if attribute.other is not None and attribute.codes[attribute.other] in codes:
         return f"({column} IS NULL OR {_listed(column, attribute, lacks, but=True)})"
     if attribute.outside != "error" or attribute.edges is not None:
-        return _among(column, attribute, codes)
+        return _among(column, attribute, codes, dates)
     return min(_exact_ways(column, attribute, codes, lacks), key=lambda way: way[0])[1]
 
 
-def _among(column: str, attribute: Attribute, codes: list[int]) -> str:
+def _among(column: str, attribute: Attribute, codes: list[int], dates: str) -> str:
     """Say which values are meant, so that no other value is selected either."""
     if attribute.edges is None:
         return _listed(column, attribute, codes)
     fits = attribute.outside == "error"
     column = stripped(column) if attribute.strip else column
-    ranges = [_bins(column, attribute, run, fits=fits) for run in runs(codes)]
+    read = day_sql(column, dates) if attribute.days else column
+    ranges = [_bins(read, attribute, run, fits=fits) for run in runs(codes)]
     inside = ranges[0] if len(ranges) == 1 else f"({' OR '.join(ranges)})"
-    return " AND ".join([inside, *([] if fits else _but_missing(column, attribute, codes))])
+    return " AND ".join([inside, *([] if fits else _but_missing(column, attribute, codes, dates))])
 
 
-def _but_missing(column: str, attribute: Attribute, codes: list[int]) -> Iterator[str]:
+def _but_missing(column: str, attribute: Attribute, codes: list[int], dates: str) -> Iterator[str]:
     """Yield that a row is none of the words that mean no value, where one would lie in the bins."""
     words = attribute.missing_values
     if not attribute.days:
@@ -77,10 +82,12 @@ def _but_missing(column: str, attribute: Attribute, codes: list[int]) -> Iterato
     bins = [attribute.days[code] for code in codes]
     for day in days:
         if any(first <= day <= last for first, last in bins):
-            yield f"NOT ({column} >= '{day}' AND {column} < '{day + ONE_DAY}')"
+            read = day_sql(column, dates)
+            yield f"NOT ({read} >= '{day}' AND {read} < '{day + ONE_DAY}')"
     # A text lies between two days only if it begins as their years do, in any collation.
     years = [(str(first)[:4], str(last + ONE_DAY)[:4]) for first, last in bins]
-    texts = [word for word in words if any(low <= word[:4] <= high for low, high in years)]
+    begins = {word: day_text(word, dates)[:4] for word in words}
+    texts = [word for word in words if any(low <= begins[word] <= high for low, high in years)]
     if texts := [word for word in texts if word not in map(str, days)]:
         column = column if attribute.strip else stripped(column)
         yield among(column, list(map(text_literal, texts)), but=True)

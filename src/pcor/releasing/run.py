@@ -154,6 +154,7 @@ def release_paid(
     """Release what was planned, as a request that a payer is charged for."""
     if plan.schema != table.schema:
         raise ParameterError("the plan was made for another schema than the table's; plan again")
+    table.schema.check_reviewed()
     return pay_and_draw(
         payer,
         request,

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pcor.errors import DomainError, MetricError, SourceError, TooLarge
+from pcor.public.date_format import shapes
 from pcor.public.dates import DAY_TEXT, day_number
 from pcor.public.record_ids import matching
 from pcor.public.schema import Attribute, Metric, Schema
@@ -238,7 +239,7 @@ def _plain_texts(texts: Any, written: SourceFormat) -> Any:
     return texts
 
 
-def days(column: Any) -> NDArray[np.float64]:
+def days(column: Any, written: SourceFormat) -> NDArray[np.float64]:
     """Return dates, moments or texts as days since the year 1970, NaN where there is none.
 
     Raises:
@@ -250,6 +251,7 @@ def days(column: Any) -> NDArray[np.float64]:
         # Blanks only: engines trim nothing else.
         blank = pc.equal(pc.utf8_trim(column.cast(pa.string()), " "), "")
         column = pc.if_else(blank, pa.scalar(None, pa.string()), column.cast(pa.string()))
+        column = _day_texts(column, written.dates)
         if not pc.all(pc.or_(matching(column, [DAY_TEXT]), pc.is_null(column))).as_py():
             raise TypeError
         column = pc.utf8_slice_codeunits(column, 0, 10)
@@ -258,6 +260,26 @@ def days(column: Any) -> NDArray[np.float64]:
     found = pc.cast(column, pa.date32(), safe=False).cast(pa.int32()).cast(pa.float64())
     values: NDArray[np.float64] = found.to_numpy(zero_copy_only=False).astype(np.float64)
     return values
+
+
+def _day_texts(texts: Any, given: str) -> Any:
+    """Return texts with their days as 2019-03-14, as ``date_format.day_text`` does it for one."""
+    if not given:
+        return texts
+    found: Any = pa.scalar("", pa.string())
+    for shape in reversed(shapes(given)):  # of several that fit, the first is meant
+        cuts = [(place - 1, place - 1 + digits) for place, digits in shape.places]
+        year, month, day = (pc.utf8_slice_codeunits(texts, *cut) for cut in cuts)
+        _, zero, another = (pa.scalar(zero) for zero in shape.zeros)
+        time = pc.utf8_slice_codeunits(texts, shape.length)
+        dash, nothing = pa.scalar("-"), pa.scalar("")
+        parts = (year, dash, zero, month, dash, another, day, time, nothing)
+        has_shape = pc.is_in(pc.utf8_slice_codeunits(time, 0, 1), pa.array(["", " "]))
+        for place in shape.marks:
+            mark = pc.equal(pc.utf8_slice_codeunits(texts, place - 1, place), shape.mark)
+            has_shape = pc.and_(has_shape, mark)
+        found = pc.if_else(has_shape, pc.binary_join_element_wise(*parts), found)
+    return pc.if_else(pc.is_null(texts), pa.scalar(None, pa.string()), found)
 
 
 def is_day(kind: Any) -> bool:
@@ -283,9 +305,9 @@ def _binned(column: Any, attribute: Attribute, written: SourceFormat) -> NDArray
     words = attribute.missing_values
     column = without_words(column, words, strip=attribute.strip)
     try:
-        values = days(column) if attribute.days else _floats(column, written)
+        values = days(column, written) if attribute.days else _floats(column, written)
     except (pa.ArrowException, TypeError):
-        raise not_for_bins(attribute) from None
+        raise not_for_bins(attribute, written) from None
     days_or_numbers = map(day_number, days_among(words)) if attribute.days else numbers_among(words)
     values = _without(values, list(days_or_numbers))
     edges = np.array(attribute.thresholds)
@@ -343,7 +365,7 @@ def unreadable_column(schema: Schema, column: str) -> SourceError:
     """Say that a column must hold numbers, or dates, and does not."""
     if column == schema.metric.column:
         return metric_not_numeric(schema.metric)
-    return not_for_bins(schema.attribute(column))
+    return not_for_bins(schema.attribute(column), schema.source)
 
 
 def metric_not_numeric(metric: Metric) -> MetricError:
@@ -355,13 +377,15 @@ def metric_not_numeric(metric: Metric) -> MetricError:
     )
 
 
-def not_for_bins(attribute: Attribute) -> SourceError:
+def not_for_bins(attribute: Attribute, written: SourceFormat) -> SourceError:
     """Say that a binned attribute is not a number, or a date, in every row."""
     if attribute.days:
         return SourceError(
             f"attribute {attribute.name!r} has bins of dates, but its column does not hold a date "
             "in every row: a date, a timestamp without time zone, or a text that begins like "
-            "2019-03-14; correct the column. `pcor schema check` shows the owner which are not"
+            f"{written.dates or '2019-03-14'}; correct the column, or say under [source] how dates "
+            'are written, such as dates = "DD.MM.YYYY". `pcor schema check` shows the owner which '
+            "are not"
         )
     return SourceError(
         f"attribute {attribute.name!r} has declared edges, but its column is not numeric; correct "

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from pcor.detectors import Detector, get_detector
@@ -55,6 +57,30 @@ class MatchingContexts:
             Context.from_mask(self.table.schema, int.from_bytes(row.tobytes(), "little"))
             for row in self.masks.astype("<u8")
         ]
+
+    def to_arrow(self) -> pa.Table:
+        """Return them as a table: the sentence, the rows covered, the values of each attribute.
+
+        An attribute that is not restricted has none there.
+        """
+        contexts, attributes = self.contexts, self.table.schema.attributes
+        sets = {
+            attribute.name: pa.array(
+                [
+                    None if len(values) == len(attribute.values) else [str(v) for v in values]
+                    for values in (context.values[attribute.name] for context in contexts)
+                ],
+                pa.list_(pa.string()),
+            )
+            for attribute in attributes
+        }
+        # Two columns come before those of the attributes, which may be called anything.
+        columns = [pa.array(map(str, contexts), pa.string()), pa.array(self.populations)]
+        return pa.Table.from_arrays([*columns, *sets.values()], ["context", "population", *sets])
+
+    def to_pandas(self) -> Any:
+        """Return them as a frame of pandas, with the columns of ``to_arrow``."""
+        return self.to_arrow().to_pandas()
 
     def largest(self, count: int) -> MatchingContexts:
         """Return the ``count`` with the most rows, those first; equal ones by their bits as text.

@@ -128,6 +128,7 @@ def release_many_planned(
 
     ``names`` are the dataset, the analyst and the version, where a ledger pays.
     """
+    table.schema.check_reviewed()
     private = chooser is None or chooser.private
     requests = _requests(planned, names, private=private)
     paid_by = None

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pcor.errors import SourceError
+from pcor.public.date_format import day_sql
 from pcor.public.domain import Edge
 from pcor.public.schema import Attribute, Metric, Schema
 from pcor.public.source_format import SourceFormat
@@ -293,7 +294,7 @@ def _bin(
         engine, attribute.name, column, words, written, days=days, strip=attribute.strip
     )
     if value is None:
-        raise not_for_bins(attribute)
+        raise not_for_bins(attribute, written)
     first, *inner, last = _thresholds(engine, attribute, attribute.edges or ())
     missing = _thresholds(engine, attribute, days_among(words) if days else numbers_among(words))
 
@@ -332,7 +333,7 @@ def _read(
             listed = ", ".join(map(dialect.literal, words))
             column = f"CASE WHEN {stripped} IN ({listed}) THEN NULL ELSE {column} END"
     if days:
-        return _day(engine, name, column)
+        return _day(engine, name, column, written)
     return _number(engine, name, column, written)
 
 
@@ -344,7 +345,7 @@ def _thresholds(engine: Engine, attribute: Attribute, given: Sequence[Edge]) -> 
     return [f"CAST('{day}' AS DATE)" if typed else f"'{day}'" for day in given]
 
 
-def _day(engine: Engine, name: str, column: str) -> tuple[str | None, str]:
+def _day(engine: Engine, name: str, column: str, written: SourceFormat) -> tuple[str | None, str]:
     """Return a column as days, or as texts that sort like them; and when a text is no day."""
     kind, dialect = engine.kinds[name], engine.dialect
     if kind == "date":
@@ -352,8 +353,10 @@ def _day(engine: Engine, name: str, column: str) -> tuple[str | None, str]:
     if kind != "text":
         return None, ""
     text = dialect.same_text.format(column)
-    day = dialect.is_day(text)
-    return f"SUBSTR({text}, 1, 10)", f"{column} IS NOT NULL AND TRIM({text}) <> '' AND NOT ({day})"
+    iso = day_sql(text, written.dates)
+    is_day = dialect.computed(iso, dialect.is_day) if written.dates else dialect.is_day(iso)
+    doubt = f"{column} IS NOT NULL AND TRIM({text}) <> '' AND NOT ({is_day})"
+    return f"SUBSTR({iso}, 1, 10)", doubt
 
 
 def _number(

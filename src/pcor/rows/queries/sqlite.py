@@ -38,10 +38,14 @@ class SqliteDialect(Dialect):
     """SQL as SQLite writes it."""
 
     def is_day(self, text: str) -> str:
-        """Write that a text holds a day. SQLite's calendar takes 30 February for a day in March."""
+        """Write that a text holds a day.
+
+        SQLite's calendar takes 30 February for a day in March, if it has to count: without "+0
+        days" old versions return what they were given.
+        """
         return (
             f"({text} GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]*' "
-            f"AND date(substr({text}, 1, 10)) IS substr({text}, 1, 10) "
+            f"AND date(substr({text}, 1, 10), '+0 days') IS substr({text}, 1, 10) "
             f"AND (length({text}) = 10 OR (substr({text}, 11, 1) IN ('T', ' ') "
             f"AND length({text}) > 11 AND substr({text}, 12) NOT GLOB '*[^{TIME}]*')))"
         )
