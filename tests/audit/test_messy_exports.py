@@ -8,6 +8,7 @@ table.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,11 @@ DETECTOR = "grubbs:min_population=5"
 
 def with_spellings(columns: Columns) -> Columns:
     """Write some of the words in capitals, some with blanks around them."""
-    ways = {1: str.upper, 2: lambda word: f"{word} ", 3: lambda word: f" {word.lower()}"}
+    ways: dict[int, Callable[[str], str]] = {
+        1: str.upper,
+        2: lambda word: f"{word} ",
+        3: lambda word: f" {word.lower()}",
+    }
     spelled = [ways.get(n % 10, str)(word) for n, word in enumerate(columns["job"])]
     return columns | {"job": spelled}
 
@@ -41,7 +46,7 @@ def with_gaps(columns: Columns) -> Columns:
     return longer
 
 
-MESSES = {
+MESSES: dict[str, Callable[[Columns], Columns]] = {
     "spellings": with_spellings,
     "gaps": with_gaps,
     "both": lambda columns: with_gaps(with_spellings(columns)),
