@@ -141,11 +141,7 @@ def missing_words(cells: Mapping[Any, int], written: SourceFormat) -> tuple[str,
     """Return the words in a column that mean no value, as they are written there."""
     texts = {_text(cell) for cell in cells} - {""}
     found = {text for text in texts if means_no_value(text)}
-    numbers = {text: _number(float, text, written) for text in texts - found}
-    read = {text: number for text, number in numbers.items() if number is not None}
-    if len(read) == len(numbers):
-        found |= _sentinels(read)
-    return tuple(sorted(found))
+    return tuple(sorted(found | _sentinels(_all_numbers(float, texts - found, written))))
 
 
 def _sentinels(numbers: Mapping[str, float]) -> set[str]:
@@ -222,7 +218,7 @@ def _words(cells: Mapping[Any, int], *, padded: bool) -> ColumnDraft:
             f"{len(chosen):,} different values, too many to speak of: the {MOST_VALUES} most "
             "frequent stand for themselves, all others count as one; merge can join them instead"
         )
-        other = next(word for word in _OTHERS if folded(word) not in map(folded, totals))
+        other = next(word for word in _OTHERS if folded(word) not in alike)
         declared = {"values": [*sorted(chosen[:MOST_VALUES]), other], "other": other, **rules}
         return ColumnDraft(declared | {"contexts": "one"}, noticed, too_many=True)
     if rare := [text for text in chosen if 200 * totals[text] < sum(totals.values())]:
@@ -287,10 +283,23 @@ def natural_values(cells: Iterable[Any], written: SourceFormat) -> list[Value]:
     if found and all(isinstance(v, bool) for v in found):
         return sorted(found)
     for kind in (int, float):
-        read = {n for v in found if (n := _number(kind, v, written)) is not None}
-        if found and len(read) == len(found):
-            return sorted(read)
+        read = _all_numbers(kind, found, written)
+        if read and len(set(read.values())) == len(found):
+            return sorted(read.values())
     return sorted({str(v) for v in found})
+
+
+def _all_numbers(
+    kind: type[int] | type[float], cells: Iterable[Any], written: SourceFormat
+) -> dict[Any, int | float]:
+    """Return the number that each cell is; nothing where one is none, as is soon seen."""
+    read = {}
+    for cell in cells:
+        number = _number(kind, cell, written)
+        if number is None:
+            return {}
+        read[cell] = number
+    return read
 
 
 def _number(

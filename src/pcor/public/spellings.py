@@ -27,7 +27,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from pcor.errors import UNPRINTABLE, SchemaError, did_you_mean, is_printable
@@ -108,6 +108,7 @@ def folded(text: str) -> str:
     return "".join(map(_small, text))
 
 
+@cache
 def _small(letter: str) -> str:
     small = letter.lower()
     is_pair = len(small) == 1 and small.upper() == letter and _is_stable(letter + small)
