@@ -1,9 +1,9 @@
 """The page: the service for people with a browser, in the same process and by the same rules.
 
 Public: everything but the private report of an exposure audit, drafts of schemas and what of a file
-does not fit one, which only an owner can ask for.
-Routes here call what the API's routes call, so nobody can do more here than there. Pages are made
-whole on the server and work without JavaScript; htmx, which is served from here, saves reloading.
+does not fit one, which only an owner can ask for. Other routes here call what the API's routes call,
+so nobody can do more here than there. Pages are made whole on the server and work without
+JavaScript; htmx, which is served from here, saves reloading.
 """
 
 from fastapi import APIRouter, FastAPI
@@ -22,7 +22,17 @@ from pcor.service.page.routes_session import router as _session
 
 # Named in ``app.ROUTERS``. Not in the OpenAPI document, which is for programs.
 router = APIRouter(include_in_schema=False)
-for _part in (_files, _session, _questions, _releases, _datasets, _drafts, _keys, _books, _exposure):
+for _part in (
+    _files,
+    _session,
+    _questions,
+    _releases,
+    _datasets,
+    _drafts,
+    _keys,
+    _books,
+    _exposure,
+):
     router.include_router(_part)
 
 

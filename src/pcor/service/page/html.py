@@ -20,7 +20,16 @@ from pcor.ledger.entries import amount_in_words
 from pcor.service.core.keys import Key
 from pcor.service.page.routes_files import address
 from pcor.service.page.sessions import form_token
-from pcor.service.page.words import allowed_by, day, details, moment, protects, releases, returns, size_of
+from pcor.service.page.words import (
+    allowed_by,
+    day,
+    details,
+    moment,
+    protects,
+    releases,
+    returns,
+    size_of,
+)
 
 HEADERS = {
     "Content-Security-Policy": (

@@ -1,7 +1,7 @@
 """What owners do to datasets: look, register, set budgets and allotments, close them.
 
-Public: everything here but the name of a file and what of it does not fit, which only owners see. Everything goes through
-``core.owner``, as for the API, so it is in the audit log or the ledger.
+Public: everything here but the name of a file and what of it does not fit, which only owners see.
+Everything goes through ``core.owner``, as for the API, so it is in the audit log or the ledger.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request, Response
+from fastapi import Query, Request, Response
 
 from pcor.audit.schema_draft import NO_ID
 from pcor.audit.schema_fit import Misfit
@@ -24,13 +24,12 @@ from pcor.service.core.inspection import columns_of, draft_of, misfits_of
 from pcor.service.core.keys import Key
 from pcor.service.core.problems import Problem
 from pcor.service.core.service import of
-from pcor.service.core.sources import MOST_LISTED, list_sources
+from pcor.service.core.sources import LONGEST, MOST_LISTED, list_sources
 from pcor.service.page import schema_form
 from pcor.service.page.access import Form, Owner, as_problem, page_router
 from pcor.service.page.html import render
 from pcor.service.page.registration import EMPTY
 from pcor.service.page.routes_datasets import registration_page
-from pcor.service.page.routes_questions import Text
 from pcor.service.page.schema_form import (
     FormRefused,
     added_fields,
@@ -49,6 +48,7 @@ router = page_router()
 TO_REVIEW = "read this part and tick it: it was read off the data, and it becomes public"
 
 Fields = Mapping[str, str]
+Source = Annotated[str, Query(max_length=LONGEST)]
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Check:
 
 
 @router.get("/draft")
-def choose(request: Request, key: Owner, source: Text = "") -> Response:
+def choose(request: Request, key: Owner, source: Source = "") -> Response:
     """Return the files of the data folder, and of a chosen one the columns."""
     return _choice(request, key, {"source": source})
 
