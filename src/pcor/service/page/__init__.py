@@ -1,9 +1,9 @@
 """The page: the service for people with a browser, in the same process and by the same rules.
 
 Public: everything but the private report of an exposure audit, drafts of schemas and what of a file
-does not fit one, which only an owner can ask for. Other routes here call what the API's routes call,
-so nobody can do more here than there. Pages are made whole on the server and work without
-JavaScript; htmx, which is served from here, saves reloading.
+does not fit one, which only an owner can ask for. Whatever changes anything goes through what the
+API's routes call, so nobody can do more here than there. Pages are made whole on the server and
+work without JavaScript; htmx, which is served from here, saves reloading.
 """
 
 from fastapi import APIRouter, FastAPI

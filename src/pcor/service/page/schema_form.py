@@ -120,7 +120,7 @@ def _attribute_fields(attribute: Attribute) -> dict[str, str]:
     kind = next(kind for kind in KINDS if kind in declared)
     values, span = declared.get("values", []), declared.get("date", {})
     types = {"integer": "number", "number": "number", "boolean": "boolean"}
-    aliases = (" = ".join(entry(text, '"=') for text in pair) for pair in attribute.aliases)
+    aliases = (" = ".join(entry(text, "=") for text in pair) for pair in attribute.aliases)
     return {
         "name": entry(attribute.name),
         "kind": kind,
@@ -144,7 +144,7 @@ def _lines(values: Iterable[Value]) -> str:
     return "\n".join(map(entry, values))
 
 
-def entry(value: Value, signs: str = '"') -> str:
+def entry(value: Value, signs: str = "") -> str:
     """Write a value as an entry, in quotes where it could be read as something else.
 
     Args:
@@ -156,8 +156,8 @@ def entry(value: Value, signs: str = '"') -> str:
     """
     if not isinstance(value, str):
         return toml_value(value)
-    plain = value == value.strip() and value.isprintable() and not set(value) & set(signs)
-    return value if value and plain else toml_value(value)
+    plain = value == value.strip() and value.isprintable() and not value.startswith('"')
+    return value if value and plain and not set(value) & set(signs) else toml_value(value)
 
 
 # -- fields as a schema ---------------------------------------------------------------------------
