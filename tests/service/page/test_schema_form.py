@@ -12,6 +12,7 @@ from pcor import Schema
 from pcor.audit.schema_draft import SchemaDraft
 from pcor.errors import is_printable
 from pcor.service.page.schema_form import draft_fields, entry, schema_of, text_of
+from pcor.service.page.words import allowed_by, size_of
 
 
 def sent(fields: dict[str, str]) -> dict[str, str]:
@@ -59,3 +60,21 @@ def test_every_kind_of_attribute_comes_through_a_form(declared: dict[str, Any]) 
     schema = Schema(metric, {"x": declared}, id="no ", max_clauses=1, source=source)
     assert again(schema) == schema
     assert again(schema).sha256 == schema.sha256
+
+
+@pytest.mark.parametrize(
+    ("attributes", "max_clauses", "size", "allowed"),
+    [
+        (2, None, "up to 1,024 contexts", "Few enough for everything"),
+        (6, 1, "up to 187 contexts", "too many for the exposure audit"),
+        (6, None, "up to 1,073,741,824 contexts", "Too many for the search direct"),
+    ],
+)
+def test_the_size_of_a_schema_is_told_with_what_it_allows(
+    attributes: int, max_clauses: int | None, size: str, allowed: str
+) -> None:
+    # Any set of six values that has the record's own: 2^5 for each attribute.
+    declared = {f"a{n}": list("uvwxyz") for n in range(attributes)}
+    schema = Schema("pay", declared, max_clauses=max_clauses)
+    assert size in size_of(schema)
+    assert allowed in allowed_by(schema)

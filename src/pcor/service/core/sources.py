@@ -90,7 +90,7 @@ def list_sources(folder: Path, most: int = MOST_LISTED) -> list[str]:
 def _listed(folder: Path) -> Iterator[str]:
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for file in sorted(files):
+        for file in sorted(name for name in files if file_kind(Path(name))):
             name = (Path(place) / file).relative_to(folder).as_posix()
             with suppress(ParameterError):
                 if os.access(find_listed(folder, name), os.R_OK):
