@@ -20,6 +20,7 @@ from playwright.sync_api import (
     ConsoleMessage,
     Page,
     Playwright,
+    ViewportSize,
     expect,
     sync_playwright,
 )
@@ -32,7 +33,7 @@ from tests.helpers.waiting import DEADLINE, until
 # Where pictures of the pages are put, for people to look at.
 PICTURES = "PCOR_PICTURES"
 
-NARROW = {"width": 360, "height": 740}
+NARROW: ViewportSize = {"width": 360, "height": 740}
 
 # In milliseconds, as browsers count.
 PATIENCE = DEADLINE * 1000

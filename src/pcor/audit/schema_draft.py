@@ -226,7 +226,7 @@ def _proposed(
     if not kept:
         raise SourceError(
             "no column could be an attribute, one that contexts speak of: none has a few values "
-            "that many rows share; name one with --attributes if you know better"
+            "that many rows share; name one yourself if you know better"
         )
     return {name: one for name, one in possible.items() if name in kept}
 

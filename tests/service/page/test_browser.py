@@ -16,8 +16,18 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from playwright.sync_api import Browser, Page, Route, expect
 
 import pcor
+from tests.helpers.page_forms import ID, MESSY, METRIC, RECORD, write_messy
 from tests.helpers.page_world import NARROW, Site, Visit, browser, site, visit
-from tests.helpers.service_world import ABSENT, ANALYST, DATASET, ORDINARY, OTHER, OUTLIER, SCHEMA
+from tests.helpers.service_world import (
+    ABSENT,
+    ANALYST,
+    DATASET,
+    ORDINARY,
+    OTHER,
+    OUTLIER,
+    SCHEMA,
+    SOURCE,
+)
 
 SERIOUS = ("serious", "critical")
 # Dark differs by its colours alone.
@@ -363,6 +373,57 @@ def test_an_owner_registers_a_dataset_and_is_told_what_is_wrong(visitor: Visit) 
     expect(page.get_by_text("3 left of 3")).to_be_visible()
 
 
+def test_an_owner_goes_from_a_messy_file_to_a_dataset_and_a_release(
+    visitor: Visit, where: Site
+) -> None:
+    write_messy(where.service.settings.data)
+    page = visitor.page
+    visitor.sign_in("owner")
+    page.get_by_role("link", name="Register a dataset").click()
+    page.get_by_role("link", name=MESSY).click()
+    page.get_by_label("Metric").select_option(METRIC)
+    page.get_by_label("Id").select_option(ID)
+    visitor.picture("15-choose")
+    page.get_by_role("button", name="Draft the schema").click()
+    expect(page.get_by_text("parts wait for your review")).to_be_visible()
+    assert accessible(page) == []
+    visitor.picture("16-draft")
+    job = page.get_by_role("region", name="job")
+    expect(job).to_contain_text("Spellings that differ by case alone")
+    expect(job.get_by_label("Edges")).to_be_hidden()  # of another way to declare a domain
+    values = job.get_by_label("Values", exact=True)
+    words = values.input_value()
+    values.fill(words.split("\n")[0])
+    page.get_by_role("button", name="Check the file").click()
+    expect(page.get_by_text("One thing in the file does not fit")).to_be_visible()
+    expect(job).to_contain_text("outside the declared domain")
+    assert accessible(page) == []
+    visitor.picture("17-check")
+    values.fill(f"{words}\ngardener")  # who could be in the table, and is not
+    page.get_by_role("button", name="Go on to register").click()
+    expect(page.get_by_role("alert").first).to_contain_text("it is said where it stands")
+    visitor.until(lambda: visitor.said)  # the browser notes the 422
+    visitor.said.clear()
+    visitor.picture("18-to-review")
+    page.set_viewport_size(NARROW)
+    assert fits(page)
+    visitor.picture("18-to-review-narrow")
+    for tick in page.get_by_label("Reviewed:").all():
+        tick.check()
+    page.get_by_role("button", name="Go on to register").click()
+    expect(page.get_by_text("The file fits this schema.")).to_be_visible()
+    assert fits(page)
+    page.get_by_label("Name").fill("wages")
+    page.get_by_label("Records open for questions").fill(str(RECORD))
+    page.locator("#budget").fill("3")
+    visitor.picture("19-register-narrow")
+    page.get_by_role("button", name="Register the dataset").click()
+    expect(page.get_by_role("heading", name="wages")).to_be_visible()
+    visitor.go(f"/ask?dataset=wages&record={RECORD}&preset=large")
+    page.get_by_role("button", name="Confirm and spend").click()
+    expect(page.locator("h1.sentence")).to_contain_text(f"{RECORD} is an outlier by pay")
+
+
 def test_an_owner_audits_the_exposure_of_a_record(visitor: Visit) -> None:
     visitor.sign_in("owner")
     visitor.go(f"/exposure?dataset={DATASET}&record={OUTLIER}")
@@ -414,6 +475,8 @@ def test_an_owners_pages_are_accessible_and_fit_a_narrow_screen(
             "/",
             f"/dataset?name={DATASET}",
             "/register",
+            "/draft",
+            f"/draft?source={SOURCE}",
             "/keys",
             "/releases",
             "/ledger?verify=true",

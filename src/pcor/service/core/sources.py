@@ -10,8 +10,12 @@ changes nothing.
 from __future__ import annotations
 
 import hmac
+import os
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from pcor.errors import LedgerError, ParameterError
@@ -22,6 +26,9 @@ from pcor.rows.table import Table
 from pcor.service.core.fingerprints import FileFingerprints
 
 LONGEST = 500
+
+# Files that an owner is offered; others can be named.
+MOST_LISTED = 500
 
 
 class SourceChanged(LedgerError):
@@ -62,6 +69,32 @@ def find_source(folder: Path, name: str) -> Path:
     if not inside or Path(name).is_absolute() or not file_kind(path):
         raise refusal
     return path
+
+
+def find_listed(folder: Path, name: str) -> Path:
+    """Return the path of a source that the page may offer: as ``find_source``, and not hidden."""
+    path = find_source(folder, name)
+    if any(part.startswith(".") for part in (*Path(name).parts, path.name)):
+        raise ParameterError("source is hidden: its name begins with a point")
+    return path
+
+
+def list_sources(folder: Path, most: int = MOST_LISTED) -> list[str]:
+    """Return the sources in the data folder that can be read, by name; no more than so many.
+
+    Folders that are links are not entered, so a walk ends and stays inside.
+    """
+    return sorted(islice(_listed(folder), most))
+
+
+def _listed(folder: Path) -> Iterator[str]:
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for file in sorted(name for name in files if file_kind(Path(name))):
+            name = (Path(place) / file).relative_to(folder).as_posix()
+            with suppress(ParameterError):
+                if os.access(find_listed(folder, name), os.R_OK):
+                    yield name
 
 
 class Tables:

@@ -1,8 +1,9 @@
 """The page: the service for people with a browser, in the same process and by the same rules.
 
-Public: everything but the private report of an exposure audit, which only an owner can ask for.
-Routes here call what the API's routes call, so nobody can do more here than there. Pages are made
-whole on the server and work without JavaScript; htmx, which is served from here, saves reloading.
+Public: everything but the private report of an exposure audit, drafts of schemas and what of a file
+does not fit one, which only an owner can ask for. Whatever changes anything goes through what the
+API's routes call, so nobody can do more here than there. Pages are made whole on the server and
+work without JavaScript; htmx, which is served from here, saves reloading.
 """
 
 from fastapi import APIRouter, FastAPI
@@ -11,6 +12,7 @@ from starlette.exceptions import HTTPException
 from pcor.service.page.access import on_http
 from pcor.service.page.routes_books import router as _books
 from pcor.service.page.routes_datasets import router as _datasets
+from pcor.service.page.routes_drafts import router as _drafts
 from pcor.service.page.routes_exposure import router as _exposure
 from pcor.service.page.routes_files import router as _files
 from pcor.service.page.routes_keys import router as _keys
@@ -20,7 +22,17 @@ from pcor.service.page.routes_session import router as _session
 
 # Named in ``app.ROUTERS``. Not in the OpenAPI document, which is for programs.
 router = APIRouter(include_in_schema=False)
-for _part in (_files, _session, _questions, _releases, _datasets, _keys, _books, _exposure):
+for _part in (
+    _files,
+    _session,
+    _questions,
+    _releases,
+    _datasets,
+    _drafts,
+    _keys,
+    _books,
+    _exposure,
+):
     router.include_router(_part)
 
 

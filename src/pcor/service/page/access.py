@@ -27,7 +27,8 @@ from pcor.service.core.problems import Problem, of_status
 from pcor.service.page.html import render, url
 from pcor.service.page.sessions import check_form, signed_in
 
-MOST_FIELDS = 40
+# Fifteen for each attribute of a schema, and two for each column that is left out.
+MOST_FIELDS = 10_000
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]

@@ -20,7 +20,16 @@ from pcor.ledger.entries import amount_in_words
 from pcor.service.core.keys import Key
 from pcor.service.page.routes_files import address
 from pcor.service.page.sessions import form_token
-from pcor.service.page.words import day, details, moment, protects, releases, returns
+from pcor.service.page.words import (
+    allowed_by,
+    day,
+    details,
+    moment,
+    protects,
+    releases,
+    returns,
+    size_of,
+)
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -74,6 +83,7 @@ def _environment() -> Environment:
     )
     made.globals.update(address=address, url=url)
     made.filters.update(
+        allowed_by=allowed_by,
         amount=amount_in_words,
         chance=chance,
         day=day,
@@ -84,6 +94,7 @@ def _environment() -> Environment:
         releases=releases,
         returns=returns,
         sentence=sentence,
+        size_of=size_of,
     )
     return made
 

@@ -1,24 +1,37 @@
 """What owners do to datasets: look, register, set budgets and allotments, close them.
 
-Public: everything here but the name of a file, which only owners see. Everything goes through
-``core.owner``, as for the API, so it is in the audit log or the ledger.
+Public: everything here but the name of a file and what of it does not fit, which only owners see.
+Everything goes through ``core.owner``, as for the API, so it is in the audit log or the ledger.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fastapi import Request, Response
 
+from pcor.audit.schema_fit import Misfit
 from pcor.errors import PcorError
 from pcor.ledger.accounts import read_open
-from pcor.public.guarantee import TITLES
+from pcor.public.guarantee import OWNER_ONLY, TITLES
+from pcor.public.schema import Schema
 from pcor.service.core import owner
+from pcor.service.core.inspection import misfits_of
 from pcor.service.core.keys import Key, read_keys
 from pcor.service.core.problems import Problem, unknown
 from pcor.service.core.registry import find_registration
 from pcor.service.core.service import Service, of
+from pcor.service.core.sources import list_sources
 from pcor.service.page.access import Form, Owner, as_problem, field, page_router, see
 from pcor.service.page.html import render, url
-from pcor.service.page.registration import EMPTY, body_of, budget_of, fields_of, setting_fields
+from pcor.service.page.registration import (
+    EMPTY,
+    body_of,
+    budget_of,
+    fields_of,
+    schema_table,
+    setting_fields,
+)
 from pcor.service.page.routes_questions import Text
 
 router = page_router()
@@ -86,7 +99,7 @@ def close_dataset(request: Request, key: Owner, form: Form) -> Response:
 def show_form(request: Request, key: Owner, name: Text = "") -> Response:
     """Return the form that registers a dataset, or a new version of one."""
     fields = EMPTY if not name else fields_of(of(request).registration(name))
-    return _form(request, key, fields, known=bool(name))
+    return registration_page(request, key, fields, known=bool(name))
 
 
 @router.post("/register")
@@ -103,8 +116,23 @@ def register(request: Request, key: Owner, form: Form) -> Response:
         refused = as_problem(error)
         if refused.status != 422:
             raise
-        return _form(request, key, EMPTY | form, known=known, said=refused.detail)
+        return registration_page(request, key, EMPTY | form, known=known, said=refused.detail)
     return see(url("/dataset", name=name))
+
+
+@router.post("/register/check")
+def check_registration(request: Request, key: Owner, form: Form) -> Response:
+    """Say what of the file does not fit the schema; nothing is registered."""
+    fields, known = EMPTY | form, form.get("known") == "yes"
+    try:
+        schema = Schema.from_dict(schema_table(fields["schema"]))
+        found = misfits_of(of(request), key, fields["source"], schema)
+    except (Problem, PcorError) as error:
+        refused = as_problem(error)
+        return registration_page(
+            request, key, fields, known=known, said=refused.detail, status=refused.status
+        )
+    return registration_page(request, key, fields, known=known, found=found, schema=schema)
 
 
 def _version(service: Service, name: str) -> int:
@@ -123,10 +151,10 @@ def _confirm(request: Request, key: Key, fields: dict[str, str], taken: int) -> 
         "take another name."
     )
     agreed = fields | {"replaces": str(taken)}
-    return _form(request, key, agreed, known=False, said=said, status=409)
+    return registration_page(request, key, agreed, known=False, said=said, status=409)
 
 
-def _form(
+def registration_page(
     request: Request,
     key: Key,
     fields: dict[str, str],
@@ -134,7 +162,21 @@ def _form(
     known: bool,
     said: str = "",
     status: int = 422,
+    found: Sequence[Misfit] | None = None,
+    schema: Schema | None = None,
 ) -> Response:
+    """Return the form that registers a dataset.
+
+    Args:
+        request: whose answer it is.
+        key: of the owner.
+        fields: what stands in it.
+        known: whether it is for a new version of a dataset that is named already.
+        said: what is wrong with it.
+        status: the HTTP status where something is.
+        found: what of the file does not fit the schema; ``None`` where nobody looked.
+        schema: the one that it was checked against.
+    """
     replaces = fields["replaces"]
     return render(
         request,
@@ -148,4 +190,8 @@ def _form(
         guarantees=TITLES,
         known=known,
         said=said,
+        files=list_sources(of(request).settings.data),
+        found=found,
+        schema=schema,
+        owner_only=OWNER_ONLY,
     )

@@ -12,12 +12,14 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
-from pcor.errors import plain
+from pcor.errors import counted, plain
 from pcor.public.context import Context
+from pcor.public.guarantee import PureDP
 from pcor.public.schema import Schema
 from pcor.public.wording import marked
 from pcor.releasing.plan import Plan
 from pcor.releasing.settings import Settings
+from pcor.search.blocks import ENUMERATION_LIMIT
 
 # Beyond this a factor says nothing to anybody but that it is large.
 _LARGEST_FACTOR = 1000
@@ -104,6 +106,41 @@ def _setting(described: Mapping[str, Any] | str | int) -> str:
     rest = ", ".join(f"{name} {value}" for name, value in described.items() if name != "name")
     name = str(described["name"]).replace("_", " ")
     return f"{name} ({rest.replace('_', ' ')})" if rest else name
+
+
+# -- a schema --------------------------------------------------------------------------------------
+
+
+def size_of(schema: Schema) -> str:
+    """Write how many contexts a record can have by a schema.
+
+    >>> size_of(Schema(metric="pay", attributes={"job": ["CEO", "Cook"], "city": ["Rome"]}))
+    'A record can have up to 2 contexts: 3 values of 2 attributes.'
+    """
+    return (
+        f"A record can have up to {counted(schema.most_contexts)} contexts: {schema.width} values "
+        f"of {len(schema.attributes)} attributes."
+    )
+
+
+def allowed_by(schema: Schema) -> str:
+    """Write what the size of a schema allows, and what would help where it does not."""
+    if schema.most_numbered <= ENUMERATION_LIMIT:
+        return (
+            f"Few enough for everything: the search direct, the guarantee {PureDP.name}, and the "
+            "exposure audit of a record."
+        )
+    if schema.drawable(ENUMERATION_LIMIT):
+        return (
+            f"Few enough for the search direct and the guarantee {PureDP.name}, and too many for "
+            "the exposure audit of a record, which looks at all that there are before the limit "
+            "on clauses. Fewer values help."
+        )
+    return (
+        f"Too many for the search direct, the guarantee {PureDP.name} and the exposure audit of a "
+        "record; the search that the plan chooses takes any number. Fewer values help, and so do "
+        "contexts of one value or of an unbroken run, and a limit on the attributes they restrict."
+    )
 
 
 # -- a context -------------------------------------------------------------------------------------
