@@ -206,7 +206,7 @@ def test_so_many_attributes_that_contexts_must_be_limited_get_a_limit() -> None:
 
 def test_a_table_in_which_nothing_can_be_an_attribute_is_refused_with_what_to_do() -> None:
     table = pa.table({"m": [float(i) for i in range(60)], "note": [f"t{i}" for i in range(60)]})
-    with pytest.raises(SourceError, match="--attributes if you know better"):
+    with pytest.raises(SourceError, match="name one yourself if you know better"):
         draft(table, metric="m")
 
 

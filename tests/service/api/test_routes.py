@@ -272,6 +272,12 @@ def test_a_name_that_no_dataset_can_have_is_unknown_on_either_database(place: Wo
         assert place.ask(dataset=name).status_code == 404
 
 
+def test_bytes_that_are_no_text_name_no_dataset(place: World) -> None:
+    body = registration(budget={"epsilon": "2"})
+    refused = place.send("owner", "PUT", "/v1/datasets/%ED%A0%80", json=body)
+    assert refused.status_code == 422
+
+
 def test_the_plan_is_free_and_says_what_is_left(place: World) -> None:
     before = place.service.ledger.left(DATASET, ANALYST)
     body = {"dataset": DATASET, "record": OUTLIER, "preset": "large"}

@@ -21,6 +21,7 @@ from pcor.public.schema import Schema
 from pcor.service.core import registry
 from pcor.service.core import tables as service_tables
 from pcor.service.core.book_checks import BookCheck
+from pcor.service.core.jobs import MOST_CALLS
 from pcor.service.core.registry import find_registration
 from tests.helpers.books import HALF, before_the_rule
 from tests.helpers.page_person import Person
@@ -265,6 +266,22 @@ def test_refused_questions_without_end_leave_few_calls_jobs_and_entries(place: W
     assert place.send("owner", "GET", "/v1/ledger/verification").json()["ok"]
     place.send("owner", "PUT", path, json={"epsilon": "4"})
     assert place.ask(draw=70).status_code == 202
+
+
+def test_repeats_of_a_paid_question_under_ever_new_keys_leave_a_few_of_them(place: World) -> None:
+    first = place.ask(draw=1, call="first")
+    assert first.status_code == 202
+    name = first.json()["id"]
+    place.wait(name)
+    answers = [place.ask(draw=1, call=f"again-{n}") for n in range(40)]
+    assert {(answer.status_code, answer.json()["id"]) for answer in answers} == {(200, name)}
+    calls = service_tables.calls
+    with place.service.ledger.database.reading() as connection:
+        kept = connection.execute(select(func.count()).where(calls.c.job == name)).scalar_one()
+    assert kept == MOST_CALLS
+    spent = place.service.ledger.status(DATASET).spent["ocdp"]
+    assert place.ask(draw=1, call="again-39").json()["id"] == name
+    assert place.service.ledger.status(DATASET).spent["ocdp"] == spent
 
 
 # -- damage ---------------------------------------------------------------------------------------

@@ -12,10 +12,10 @@ import pytest
 
 from pcor.errors import LedgerError
 from pcor.service.core.fingerprints import FileFingerprints
-from pcor.service.core.source_checks import SourceChecks
+from pcor.service.core.source_checks import MOST_WAITING, SourceChecks
 from pcor.service.core.sources import SourceChanged, Tables
 from tests.helpers.service_world import SCHEMA, SOURCE, World, world
-from tests.helpers.waiting import DEADLINE
+from tests.helpers.waiting import DEADLINE, until
 
 
 def nothing(path: Path) -> None:
@@ -66,6 +66,35 @@ def test_a_file_that_is_long_to_hash_holds_up_no_other(
             assert not slow.done()
         finally:
             go.set()
+
+
+def test_a_few_wait_for_a_file_that_is_long_to_hash_and_the_others_are_told_to_come_back(
+    fingerprints: Hashing, tmp_path: Path
+) -> None:
+    file_fingerprint = FileFingerprints.of_file(fingerprints, tmp_path / "one.csv")
+    checks = SourceChecks(tmp_path, fingerprints)
+    begun, go = threading.Event(), threading.Event()
+
+    def during(_: Path) -> None:
+        begun.set()
+        assert go.wait(DEADLINE)
+
+    fingerprints.during = during
+    with ThreadPoolExecutor(40) as pool:
+        try:
+            first = pool.submit(checks.check, "one.csv", file_fingerprint)
+            assert begun.wait(DEADLINE)
+            others = [pool.submit(checks.check, "one.csv", file_fingerprint) for _ in range(39)]
+            until(lambda: sum(other.done() for other in others) == 39 - MOST_WAITING)
+            for told in (other.exception() for other in others if other.done()):
+                assert isinstance(told, LedgerError)
+                assert "being looked at" in str(told)
+        finally:
+            go.set()
+        assert sum(one.exception() is None for one in (first, *others)) == 1 + MOST_WAITING
+    with ThreadPoolExecutor(40) as pool:  # whoever asks of a file that is known waits for nobody
+        list(pool.map(lambda _: checks.check("one.csv", file_fingerprint), range(200)))
+    assert fingerprints.hashed == ["one.csv"]
 
 
 def test_a_file_that_is_being_written_is_hashed_once_a_second(

@@ -25,8 +25,10 @@ Record = (
     | Annotated[StrictStr, Field(min_length=1, max_length=LONGEST)]
 )
 
-DatasetName = Annotated[str, Path(min_length=1, max_length=LONGEST, pattern=r"^[^\x00-\x1f/]+$")]
-AnalystName = Annotated[str, Path(min_length=1, max_length=LONGEST, pattern=r"^[^\x00-\x1f/]+$")]
+# Not U+FFFD, which stands for bytes that are no text: several names would become one.
+_NAME = r"^[^\x00-\x1f/\ufffd]+$"
+DatasetName = Annotated[str, Path(min_length=1, max_length=LONGEST, pattern=_NAME)]
+AnalystName = Annotated[str, Path(min_length=1, max_length=LONGEST, pattern=_NAME)]
 Identifier = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 After = Annotated[int, Query(ge=0, le=2**31 - 1)]

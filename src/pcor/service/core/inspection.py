@@ -21,7 +21,7 @@ from pcor.public.schema import Schema
 from pcor.rows.columns import column_names
 from pcor.service.core.keys import Key
 from pcor.service.core.owner import note_event
-from pcor.service.core.problems import Problem
+from pcor.service.core.problems import Problem, to_owner
 from pcor.service.core.service import Service
 from pcor.service.core.sources import find_listed
 
@@ -88,7 +88,7 @@ def _looking_into(service: Service, source: str) -> Iterator[Path]:
     except PcorError as error:
         said = [error.at("service"), *getattr(error, "__notes__", ())]
         words = "; ".join(said).replace(f"{OWNER_ONLY} ", "").replace(str(path), source)
-        raise Problem(422, error.kind, words) from None
+        raise to_owner(error, words) from None
     except OSError:
         raise ParameterError("source cannot be read by the service") from None
     finally:

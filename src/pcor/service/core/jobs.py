@@ -22,6 +22,9 @@ from pcor.ledger import tables as books
 from pcor.ledger.charges import find_answer
 from pcor.service.core import tables
 
+# So many Idempotency-Keys are kept for one question, once it is paid for.
+MOST_CALLS = 16
+
 
 @dataclass(frozen=True)
 class Job:
@@ -128,8 +131,9 @@ def save_call(connection: Connection, key: str, fingerprint: str, new: Job) -> t
     """Bind an Idempotency-Key to a question; return its job, and whether it is paid for.
 
     A job that is not charged yet is asked anew: its time, and the registration it is asked of, are
-    those of now. A key whose question has come to mean another one meanwhile is refused. The caller
-    holds the lock.
+    those of now. A key whose question has come to mean another one meanwhile is refused. Of those
+    that repeat a question which is paid for, a few are kept: each is answered, for nothing. The
+    caller holds the lock.
     """
     known, _ = find_call(connection, new.request.analyst, key, fingerprint)
     job = find_question(connection, new.request) if known is None else known
@@ -145,13 +149,20 @@ def save_call(connection: Connection, key: str, fingerprint: str, new: Job) -> t
             )
         job = replace(new, id=job.id)
         connection.execute(update(tables.jobs).where(tables.jobs.c.id == job.id).values(_row(job)))
-    if known is None:
+    if known is None and not (paid and _has_many_calls(connection, job)):
         connection.execute(
             insert(tables.calls).values(
                 analyst=new.request.analyst, key=key, fingerprint=fingerprint, job=job.id
             )
         )
     return job, paid
+
+
+def _has_many_calls(connection: Connection, job: Job) -> bool:
+    """Tell whether so many keys stand for a question that no more are kept: repeats are free."""
+    calls = tables.calls.c
+    some = select(calls.key).where(calls.analyst == job.request.analyst, calls.job == job.id)
+    return len(connection.execute(some.limit(MOST_CALLS)).all()) == MOST_CALLS
 
 
 def new_job(request: Request, record: int | str, version: int, asked: int) -> Job:

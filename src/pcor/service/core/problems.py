@@ -133,6 +133,11 @@ _BY_STATUS = {
 }
 
 
+def to_owner(error: PcorError, words: str) -> Problem:
+    """Return an error of the library in words that only an owner may read."""
+    return Problem(422, error.kind, words)
+
+
 def of_status(status: int, headers: Mapping[str, str] | None = None) -> Problem:
     """Return what the service says where the framework knows nothing but a status."""
     phrase = HTTPStatus(status).phrase

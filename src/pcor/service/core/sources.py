@@ -51,6 +51,14 @@ def unreadable() -> LedgerError:
     )
 
 
+def being_read() -> LedgerError:
+    """Return what is said of a file that is hashed at this moment, while several wait for that."""
+    return LedgerError(
+        "this dataset's file was written anew and is being looked at, which takes a while; try "
+        "again in a few seconds. Nothing was charged"
+    )
+
+
 def find_source(folder: Path, name: str) -> Path:
     """Return the path of a source inside the data folder, or refuse; nothing else is named."""
     refusal = ParameterError(

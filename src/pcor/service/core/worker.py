@@ -242,7 +242,8 @@ class Drawer:
         except Shutdown:
             pass
         except SourceUnavailable as failed:
-            self._wait_for_source(job, failed.error)
+            if not self._stopping.is_set():  # or else the drawing process was ended by us
+                self._wait_for_source(job, failed.error)
         except LedgerError as error:  # it stays charged, and the next sweep takes it up
             log.warning("release %s was put off: %s", job.id, error.kind)
         except Exception as error:
