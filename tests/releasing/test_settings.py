@@ -343,6 +343,7 @@ def test_a_new_search_shows_in_the_form(monkeypatch: pytest.MonkeyPatch) -> None
         more_settings=setting_fields(first=False),
         **{"guarantees": {}, "known": False, "said": "", "following": None},
         **{"key": None, "token": "", "menu": (), "path": "/register"},
+        **{"found": None, "files": ()},
     )
     assert '<option value="spiral">' in form
 

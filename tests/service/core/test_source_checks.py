@@ -75,7 +75,8 @@ def test_a_few_wait_for_a_file_that_is_long_to_hash_and_the_others_are_told_to_c
     checks = SourceChecks(tmp_path, fingerprints)
     begun, go = threading.Event(), threading.Event()
 
-    def during(_: Path) -> None:
+    def during(path: Path) -> None:
+        del path
         begun.set()
         assert go.wait(DEADLINE)
 
