@@ -26,6 +26,7 @@ from pcor.public.guarantee import OWNER_ONLY
 from pcor.search.every_context import EveryContext
 from tests.helpers.every_context import SMALL, large, one_by_one, people, table_of
 from tests.helpers.family_tables import family_table
+from tests.helpers.other_systems import windows_files
 from tests.helpers.waiting import DEADLINE
 
 # -- the file -------------------------------------------------------------------------------------
@@ -64,6 +65,13 @@ def test_the_file_lists_every_context_in_order(tmp_path: Path, ids: str) -> None
     assert file["mask_0"].to_pylist() == sorted(found)
     assert (done.contexts, done.outliers) == (21, sum(len(o) for _, o in found.values()))
     assert done.outliers > 10
+    assert [path.name for path in tmp_path.iterdir()] == ["ref.parquet"]
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_nothing_stays_where_no_open_file_can_be_removed(tmp_path: Path) -> None:
+    with windows_files():
+        write_reference(people(None), SMALL, path=tmp_path / "ref.parquet")
     assert [path.name for path in tmp_path.iterdir()] == ["ref.parquet"]
 
 

@@ -10,7 +10,6 @@ whole.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import random
 import time
@@ -20,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +34,9 @@ from pcor.public.schema import Schema
 from pcor.rows.table import Table
 from pcor.search.coe import Progress, patience
 from pcor.search.every_context import EveryContext
+from pcor.support import locks
 from pcor.support.files import check_target, write_text, write_whole
+from pcor.support.locks import try_lock
 
 FORMAT = "pcor-reference/1"
 HOW_TO_READ = (
@@ -305,10 +306,10 @@ def _folder_of_parts(target: Path, request: dict[str, Any]) -> Iterator[Path]:
         folder.mkdir(mode=0o700, exist_ok=True)
         lock = (folder / LOCK).open("w")
     with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise WriteError(f"another run is at work in {str(folder)!r}; let it end") from None
+        with _as_sentence(folder):
+            ours = try_lock(lock.fileno())
+        if not ours:
+            raise WriteError(f"another run is at work in {str(folder)!r}; let it end")
         _check_request(folder, request)
         complete = False
         try:
@@ -316,19 +317,22 @@ def _folder_of_parts(target: Path, request: dict[str, Any]) -> Iterator[Path]:
             complete = True
         finally:
             if complete or not _any_finished(folder):
-                _remove(folder)
+                _remove(folder, lock)
 
 
 def _any_finished(folder: Path) -> bool:
     return any(folder.glob("[0-9]*.parquet"))
 
 
-def _remove(folder: Path) -> None:
+def _remove(folder: Path, lock: IO[str]) -> None:
     """Remove the folder with what is ours: blocks, note, lock, and what a killed run left."""
     with suppress(OSError):
-        for pattern in ("*.parquet", f"*{NOTE}*", LOCK):
+        for pattern in ("*.parquet", f"*{NOTE}*"):
             for path in folder.glob(pattern):
                 path.unlink(missing_ok=True)
+        if not locks.OPEN_FILES_CAN_GO:
+            lock.close()
+        (folder / LOCK).unlink(missing_ok=True)
         folder.rmdir()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -13,6 +14,8 @@ from pcor.cli.output import guarded, say, tell
 from pcor.errors import ParameterError
 
 _LOCAL = ("127.0.0.1", "::1", "localhost")
+# It hands sockets to other processes and ends them by signals.
+_CAN_SERVE = os.name == "posix"
 
 
 @guarded
@@ -88,6 +91,11 @@ def serve(
 
     Then: pcor serve --init --database books.db --data tables; the same without --init serves.
     """
+    if not _CAN_SERVE:
+        raise ParameterError(
+            "the service runs on Linux and macOS; on Windows start it in WSL or in a container "
+            "(docs/how-to/service.md), and ask it from here with pcor.Client"
+        )
     try:
         from pcor.service import run
         from pcor.service.core.settings import ServiceSettings

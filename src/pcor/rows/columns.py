@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
+import narwhals.stable.v2 as nw
 import pyarrow as pa
 from pyarrow import csv, parquet
 

@@ -54,5 +54,5 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text file whole or not at all."""
-    write_whole(path, lambda part: part.write_text(sendable(text), encoding="utf-8"))
+    """Write a text file whole or not at all: the same bytes on every system."""
+    write_whole(path, lambda part: part.write_text(sendable(text), encoding="utf-8", newline="\n"))

@@ -7,6 +7,7 @@ results go to disjoint places, so the number of threads changes nothing but the 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -35,7 +36,20 @@ if hasattr(os, "register_at_fork"):
 
 def cores() -> int:
     """Return how many cores this process may use: in a container fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        return min(len(os.sched_getaffinity(0)), _quota())
+    return os.cpu_count() or 1
+
+
+@lru_cache(maxsize=1)
+def _quota(limits: str = "/sys/fs/cgroup/cpu.max") -> int:
+    """Return how many cores' time a container gets, where Linux says so: `podman run --cpus 2`."""
+    try:
+        with open(limits, encoding="ascii") as file:
+            most, period = map(int, file.read().split())
+        return max(1, -(-most // period))
+    except (OSError, ValueError, ZeroDivisionError):  # another system, or "max": no limit
+        return sys.maxsize
 
 
 def in_slices(count: int, work: Callable[[slice], None], smallest: int = SMALLEST_SHARE) -> None:

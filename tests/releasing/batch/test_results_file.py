@@ -19,6 +19,7 @@ from pcor.releasing.batch import results_file
 from tests.helpers.batches import SOME, bits, many, written
 from tests.helpers.ledger_clients import DATASET, EACH, OUTLIER, lines, note, start
 from tests.helpers.many_clients import EVERYBODY, drawing_with, run_and_die, run_over_everybody
+from tests.helpers.other_systems import windows_files
 
 # -- the results file -----------------------------------------------------------------------------
 
@@ -34,6 +35,13 @@ def test_an_answer_in_the_file_is_never_drawn_again(out: Path) -> None:
         *((8, True), (OUTLIER, True), (3, True)),
         (4000, False),
     ]
+
+
+def test_the_file_is_put_in_order_where_no_open_file_can_be_replaced(out: Path) -> None:
+    with windows_files():
+        many([8, OUTLIER], out=out)
+        many([OUTLIER, 3, 8], out=out)
+    assert [line["record"] for line in written(out)] == [OUTLIER, 3, 8]
 
 
 def test_a_line_is_a_certificate_and_public_names(out: Path) -> None:

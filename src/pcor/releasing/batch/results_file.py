@@ -9,7 +9,6 @@ its answers decide, and a file that says anything else is refused; without one t
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,9 +20,14 @@ from pcor.errors import PcorError, WriteError, sendable
 from pcor.releasing.answers import Answer, write_answer
 from pcor.releasing.payment import Payer
 from pcor.releasing.request import Request
+from pcor.support import locks
 from pcor.support.files import check_target, write_whole
+from pcor.support.locks import sync_folder, try_lock
 
 FORMAT = "pcor-result/1"
+
+# Windows would otherwise end each line in two bytes.
+_AS_IT_IS = getattr(os, "O_BINARY", 0)
 
 
 class ResultsFile:
@@ -97,8 +101,16 @@ class ResultsFile:
             else self._line(request, found, charged=True)
             for request, found in results
         ]
+        if not locks.OPEN_FILES_CAN_GO:
+            self.close()  # a run that opens it now makes the next line fail: the lines stay
         write_whole(self._path, lambda part: _write(part, b"".join(lines)))
-        _sync_folder(self._path)
+        sync_folder(self._path.parent)
+
+    def close(self) -> None:
+        """Let go of the file, and of its lock."""
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
 
     def _line(self, request: Request, answer: Answer, *, charged: bool) -> bytes:
         content = {
@@ -122,13 +134,12 @@ def results_file(
         return
     target = Path(path).resolve()
     check_target(target, (".jsonl",), "out (--out)")
-    handle = _open(target)
+    kept = ResultsFile(target, _open(target), paid_by)
     try:
-        kept = ResultsFile(target, handle, paid_by)
         kept.read({request.fingerprint for request in requests})
         yield kept
     finally:
-        os.close(handle)
+        kept.close()
 
 
 def _open(path: Path) -> int:
@@ -136,20 +147,24 @@ def _open(path: Path) -> int:
     if path.exists() and not path.is_file():
         raise WriteError(f"{str(path)!r} is not a plain file; name one that ends in .jsonl")
     try:
-        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _AS_IT_IS, 0o666)
     except OSError:
         raise WriteError(f"cannot write {str(path)!r}: not allowed") from None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Whoever had it may just have put another file in its place.
-        if os.fstat(handle).st_ino != path.stat().st_ino:
-            raise BlockingIOError
-        _sync_folder(path)
+        ours = try_lock(handle) and os.fstat(handle).st_ino == path.stat().st_ino
+        sync_folder(path.parent)
     except OSError:
         os.close(handle)
         raise WriteError(
-            f"{str(path)!r} is being written by another run; wait for it, or name another file"
+            f"{str(path)!r} cannot be locked for this run: the folder is gone, or its file system "
+            "has no locks; name a file on a local disk"
         ) from None
+    if not ours:
+        os.close(handle)
+        raise WriteError(
+            f"{str(path)!r} is being written by another run; wait for it, or name another file"
+        )
     return handle
 
 
@@ -175,12 +190,3 @@ def _write(path: Path, content: bytes) -> None:
         stream.write(content)
         stream.flush()
         os.fsync(stream.fileno())
-
-
-def _sync_folder(path: Path) -> None:
-    """Wait until the name of a file is on the disk, too."""
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
-from narwhals import dependencies
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2 import dependencies
 
 from pcor.errors import ParameterError
 from pcor.public.source_format import SourceFormat

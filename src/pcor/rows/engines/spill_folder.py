@@ -9,7 +9,6 @@ removed by the next one that needs a folder.
 from __future__ import annotations
 
 import atexit
-import fcntl
 import os
 import shutil
 import signal
@@ -18,6 +17,8 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
+
+from pcor.support.locks import try_lock
 
 _PREFIX = "pcor-spill-"
 _LOCK = "lock"
@@ -31,7 +32,8 @@ def spill_folder() -> Path:
     remove_abandoned(Path(tempfile.gettempdir()))
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))  # mode 0700
     descriptor = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with suppress(OSError):  # no locks here: then no folder is taken for an abandoned one either
+        try_lock(descriptor)
     _folders[folder] = descriptor
     _watch_for_sigterm()
     return folder
@@ -40,23 +42,32 @@ def spill_folder() -> Path:
 def remove_folder(folder: Path) -> None:
     """Remove a folder that is no longer needed."""
     descriptor = _folders.pop(folder, None)
-    shutil.rmtree(folder, ignore_errors=True)
     if descriptor is not None:
-        os.close(descriptor)
+        os.close(descriptor)  # first: Windows removes no open file
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove_abandoned(where: Path) -> None:
     """Remove this user's folders whose process is gone."""
     for folder in where.glob(f"{_PREFIX}*"):
         with suppress(OSError):  # somebody else's, or gone meanwhile
-            if folder in _folders or folder.is_symlink() or folder.stat().st_uid != os.getuid():
-                continue
-            descriptor = os.open(folder / _LOCK, os.O_RDWR)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if folder not in _folders and _is_own(folder) and _is_abandoned(folder):
                 shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(descriptor)
+
+
+def _is_own(folder: Path) -> bool:
+    # On Windows a temporary folder is the user's own to begin with.
+    return not folder.is_symlink() and (
+        not hasattr(os, "getuid") or folder.stat().st_uid == os.getuid()
+    )
+
+
+def _is_abandoned(folder: Path) -> bool:
+    descriptor = os.open(folder / _LOCK, os.O_RDWR)
+    try:
+        return try_lock(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _remove_all() -> None:

@@ -1,0 +1,35 @@
+"""Lock an open file for one process.
+
+A lock ends with the descriptor that holds it, so also with its process, however that ends. Where
+locks differ between systems (``flock``, ``LockFileEx``) the package filelock knows.
+"""
+
+from __future__ import annotations
+
+import os
+
+# Windows neither replaces nor removes a file that is open, opens no folder, and has text files of
+# its own. A name, so that tests can take it away.
+OPEN_FILES_CAN_GO = os.name != "nt"
+
+
+def try_lock(descriptor: int) -> bool:
+    """Lock an open file; return whether nobody else had.
+
+    Raises:
+        OSError: this system or this file system cannot lock files.
+    """
+    from filelock import lock_descriptor  # takes a while to import, and few need a lock
+
+    return lock_descriptor(descriptor, blocking=False)
+
+
+def sync_folder(folder: str | os.PathLike[str]) -> None:
+    """Wait until the names in a folder are on the disk, where a folder can be waited for."""
+    if not OPEN_FILES_CAN_GO:
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
