@@ -20,7 +20,7 @@ help:
 	@echo "make lint    ruff (style and errors) and formatting"
 	@echo "make types   mypy, strict"
 	@echo "make docs    the documentation, in build/site (make reference: its generated pages)"
-	@echo "make package build the wheel, install it in an empty environment, release there, weigh it"
+	@echo "make package build pcor and pcor-client, install each in an empty environment, release there, weigh them"
 	@echo "make bench   speed against the naive way, measured in one run"
 	@echo "make clean   remove the environment and caches"
 

@@ -3,7 +3,9 @@
 A wheel and a source archive are built from this tree and read; the wheel is then installed with
 pip, as it is configured here, into an empty environment with no development dependencies, and
 releases are made there through the library and the command line. Nothing of the tree can help:
-every command runs in a folder of its own, without the variables that point Python elsewhere.
+every command runs in a folder of its own, without the variables that point Python elsewhere. Then
+the same for ``pcor-client``, in an environment that has nothing else, against a service of this
+tree.
 
 Private: nothing; the only rows are made up here. How long it takes to begin is measured by
 ``python -m bench.startup``.
@@ -12,18 +14,23 @@ Private: nothing; the only rows are made up here. How long it takes to begin is 
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 import venv
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import distributions
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+CLIENT = ROOT / "packages" / "pcor-client"
 LIMIT_MB = 700
+CLIENT_LIMIT_MB = 5
 
 # Folders of the tree that go into the wheel, and where.
 PARTS = {"src/pcor": "pcor", "docs/errors": "pcor/error_pages"}
@@ -48,6 +55,21 @@ released.save("certificate.html")
 print(released)
 """
 
+ASK = """
+import sys, time
+begin = time.perf_counter()
+from pcor_client import Client
+took = time.perf_counter() - begin
+client = Client(sys.argv[1], sys.argv[2])
+(dataset,) = client.datasets()
+print(client.plan(dataset, 29876, preset="medium"))
+released = client.release(dataset, 29876, preset="medium")
+released.save("certificate.html")
+question = client.history()[0]["id"]
+assert client.certificate(question) == released and client.verify(released.to_dict(), question)
+print(f"{released}\\n{1000 * took:.0f}")
+"""
+
 
 class Broken(Exception):
     """A step of packaging did not hold; the message says which and why."""
@@ -70,8 +92,9 @@ def build(tree: Path, out: Path, kind: str) -> Path:
     """
     words = ("-m", "build", "--no-isolation", f"--{kind}", "--outdir", out, tree)
     run(sys.executable, *words, cwd=out)
-    ending = "*.whl" if kind == "wheel" else "*.tar.gz"
-    return next(out.glob(ending))
+    declared = tomllib.loads((tree / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    name = declared["name"].replace("-", "_")
+    return next(out.glob(f"{name}-*.whl" if kind == "wheel" else f"{name}-*.tar.gz"))
 
 
 def expected_files(tree: Path) -> set[str]:
@@ -108,14 +131,18 @@ def build_and_check(tree: Path, out: Path, scratch: Path) -> tuple[Path, Path]:
     if problems:
         raise Broken("\n".join(problems))
     run(sys.executable, "-m", "twine", "check", "--strict", wheel, sdist, cwd=out)
+    if contents(wheel) != contents(_from_source(sdist, scratch)):
+        raise Broken("the source archive builds another wheel than the tree")
+    return wheel, sdist
+
+
+def _from_source(sdist: Path, scratch: Path) -> Path:
+    """Return the wheel that a source archive builds, in folders of its own."""
     with tarfile.open(sdist) as archive:
         archive.extractall(scratch / "source", filter="data")
     again = scratch / "again"
     again.mkdir()
-    unpacked = next((scratch / "source").iterdir())
-    if contents(wheel) != contents(build(unpacked, again, "wheel")):
-        raise Broken("the source archive builds another wheel than the tree")
-    return wheel, sdist
+    return build(next((scratch / "source").iterdir()), again, "wheel")
 
 
 class Clean:
@@ -199,10 +226,51 @@ def package(out: Path) -> str:
         return weighed(wheel, sdist, sizes)
 
 
+def package_client(out: Path) -> str:
+    """Build the client, install it in an empty environment, release there; return its weight."""
+    for old in out.glob("pcor_client-*"):
+        old.unlink()
+    with tempfile.TemporaryDirectory(prefix="pcor-package-") as name:
+        scratch = Path(name)
+        wheel, sdist = build(CLIENT, out, "wheel"), build(CLIENT, out, "sdist")
+        run(sys.executable, "-m", "twine", "check", "--strict", wheel, sdist, cwd=out)
+        if contents(wheel) != contents(_from_source(sdist, scratch)):
+            raise Broken("the client's source archive builds another wheel than the tree")
+        clean = Clean(scratch, wheel)
+        sizes = clean.sizes()
+        if sum(sizes.values()) > CLIENT_LIMIT_MB * 1e6 or set(sizes) != {"pcor-client"}:
+            raise Broken(f"the client is too much:\n{weighed(wheel, sdist, sizes)}")
+        with demo_service(scratch) as (url, key):
+            printed = clean.python("-c", ASK, url, key)  # also compiles, as pip does not always
+            printed = clean.python("-c", ASK, url, key)
+        if "Record 29876" not in printed:
+            raise Broken("the client released something else than was asked for")
+        took = printed.split()[-1]
+        return f"{weighed(wheel, sdist, sizes)}\n{'import':<24}{took:>7} ms"
+
+
+@contextmanager
+def demo_service(folder: Path) -> Iterator[tuple[str, str]]:
+    """Serve the demo from this tree; yield where, and an analyst's key."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    words = [sys.executable, "-m", "pcor", "serve", "--demo", "--port", str(port)]
+    with subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+        try:
+            lines = iter(process.stdout or ())
+            key = next((line.split()[1] for line in lines if line.split()[:1] == ["analyst"]), "")
+            if not key:
+                raise Broken("`pcor serve --demo` ended before it began")
+            yield f"http://127.0.0.1:{port}", key
+        finally:
+            process.terminate()
+
+
 def main() -> int:
     """Package the tree and print what was found."""
     try:
         print(package(ROOT / "dist"))
+        print(package_client(ROOT / "dist"))
     except Broken as broken:
         print(f"packaging: {broken}", file=sys.stderr)
         return 1

@@ -130,9 +130,16 @@ _MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in na
 
 def _find(name: str) -> object:
     if name in _MODULE_OF:
-        return getattr(_import_module(f"pcor.{_MODULE_OF[name]}"), name)
+        try:
+            return getattr(_import_module(f"pcor.{_MODULE_OF[name]}"), name)
+        except ModuleNotFoundError as missing:
+            if not str(missing.name).startswith("pcor."):
+                raise
+            raise ImportError(
+                f"pcor.{name} is not part of pcor-client; for all of PCOR: pip install pcor"
+            ) from None
     if name == "__version__":
-        return _import_module("importlib.metadata").version("pcor")
+        return _import_module("pcor.support.version").pcor_version()
     if not name.startswith("_"):
         try:
             return _import_module(f"pcor.{name}")

@@ -171,6 +171,28 @@ class Client:
         found: list[dict[str, Any]] = self._send("GET", f"/v1/releases?limit={limit:d}")["releases"]
         return found
 
+    def certificate(self, question: str) -> Release:
+        """Return an answer of before, by its id in the history. Free.
+
+        Raises:
+            PcorError: it was a refusal that was paid for, such as ``NoValidContext``.
+            ServiceError: this key asked no such question, or its answer cannot be seen yet.
+        """
+        found = self._send("GET", f"/v1/releases/{quote(question, safe='')}")
+        if found["state"] != "done":
+            raise ServiceError("this question has no answer to be seen yet", kind="still_running")
+        return self._answer(found, time.monotonic() + self._patience)
+
+    def verify(self, certificate: Mapping[str, Any], question: str) -> bool:
+        """Tell whether a certificate is, word for word, what the service answered. Free.
+
+        Args:
+            certificate: what ``Release.to_dict()`` returned, or was read from a .json file.
+            question: its id in the history; an owner's key finds everybody's.
+        """
+        found = self._send("GET", f"/v1/releases/{quote(question, safe='')}")
+        return bool(found["state"] == "done" and found["release"] == certificate)
+
     # -- how ---------------------------------------------------------------------------------------
 
     def _answer(self, found: Mapping[str, Any], until: float) -> Release:

@@ -66,6 +66,13 @@ def test_what_a_release_is_asked_with_needs_nothing_heavy() -> None:
     assert found & HEAVY == set()
 
 
+def test_a_client_and_a_plan_need_no_other_package() -> None:
+    """They are what ``pcor-client`` is made of."""
+    code = "from pcor import Client, Schema, plan\n"
+    code += "str(plan(Schema(metric='pay', attributes={'job': ['cook']}), 1))"
+    assert loaded(code) & (HEAVY | ROWS) == set()
+
+
 RUN = """
 import sys
 sys.argv = ["pcor", *{words}]
@@ -82,7 +89,8 @@ def test_the_program_itself_answers_without_the_library(words: list[str]) -> Non
     found = loaded(RUN.format(words=words))
     assert found & (HEAVY | ROWS) == set()
     ours = {name for name in found if name.startswith("pcor")}
-    assert ours == {"pcor", "pcor.cli", "pcor.cli.commands", "pcor.cli.interrupts"}
+    version = {"pcor.support", "pcor.support.version"} if "--version" in words else set()
+    assert ours == {"pcor", "pcor.cli", "pcor.cli.commands", "pcor.cli.interrupts"} | version
 
 
 def helps(names: Iterable[str]) -> str:

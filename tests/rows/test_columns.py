@@ -196,7 +196,8 @@ def test_a_file_that_may_not_be_read_is_named(
 
 
 def test_a_name_that_no_file_can_have_is_refused() -> None:
-    with pytest.raises(SourceError, match="may not be read"):
+    # From Python 3.14 on, a path that cannot be looked at does not exist.
+    with pytest.raises(SourceError, match=r"^(the file|no such file)"):
         Table("x" * 5000 + ".csv", PAY)
 
 

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pcor.errors import others_code
 from pcor.public.context_list import ListedContexts
+from pcor.support.arrays import NDArray, np
 
 if TYPE_CHECKING:
     from pcor.detectors.base import Detector, Verdicts
 
-Places = NDArray[np.int32]
+Places: TypeAlias = "NDArray[np.int32]"
 
 
 class ContextOutliers(NamedTuple):

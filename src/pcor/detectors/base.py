@@ -10,14 +10,12 @@ deterministic outlier detection algorithms").
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from pcor.errors import ParameterError, check_whole
 from pcor.public.context import Words
 from pcor.public.window import Window
+from pcor.support.arrays import ArrayLike, NDArray, np
 
 if TYPE_CHECKING:
     from pcor.detectors.all_records import Judge, SortedRows
@@ -28,10 +26,10 @@ if TYPE_CHECKING:
 # More rows than this are beyond what whole numbers of 64 bits are multiplied with here.
 LARGEST_POPULATION = 1 << 31
 
-Values = NDArray[np.float64]
-Counts = NDArray[np.int64]
-Verdicts = NDArray[np.bool_]
-Moments = NDArray[np.float64]
+Values: TypeAlias = "NDArray[np.float64]"
+Counts: TypeAlias = "NDArray[np.int64]"
+Verdicts: TypeAlias = "NDArray[np.bool_]"
+Moments: TypeAlias = "NDArray[np.float64]"
 
 
 class FactorRule(NamedTuple):

@@ -20,13 +20,11 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
 from pcor.errors import ParameterError, UnknownName
 from pcor.public.context import Words
 from pcor.public.window import Window
+from pcor.support.arrays import NDArray, np
 
 if TYPE_CHECKING:
     from pcor.rows.cell_table import CellTable

@@ -12,15 +12,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pcor.detectors.all_records import ContextOutliers, Judge, SortedRows, by_rule
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
 from pcor.errors import ParameterError, UnknownName
 from pcor.public.context import Words
 from pcor.public.context_list import ListedContexts
 from pcor.public.window import Window
+from pcor.support.arrays import NDArray, np
 from pcor.support.threads import in_slices
 
 if TYPE_CHECKING:

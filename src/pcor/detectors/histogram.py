@@ -14,14 +14,12 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pcor.detectors.all_records import Judge, SortedRows, judged_by
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
 from pcor.errors import ParameterError
 from pcor.public.context import Words
 from pcor.public.window import Window
+from pcor.support.arrays import NDArray, np
 from pcor.support.threads import in_slices
 
 if TYPE_CHECKING:

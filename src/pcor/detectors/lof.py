@@ -10,10 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from pcor.detectors.all_records import Judge, SortedRows, judged_by
 from pcor.detectors.base import (
@@ -27,6 +24,7 @@ from pcor.detectors.base import (
 )
 from pcor.errors import UnknownName, check_whole
 from pcor.public.context import Words
+from pcor.support.arrays import NDArray, np
 from pcor.support.threads import in_slices
 
 if TYPE_CHECKING:
@@ -35,8 +33,8 @@ if TYPE_CHECKING:
 TIES = ("lower", "all")
 _PILE = 1e-10
 
-Places = NDArray[np.int64]
-Term = Callable[[Places, Places], NDArray[np.float64]]
+Places: TypeAlias = "NDArray[np.int64]"
+Term: TypeAlias = "Callable[[Places, Places], NDArray[np.float64]]"
 
 
 # The paper's threshold, and what came of it on a table that anybody may look at.

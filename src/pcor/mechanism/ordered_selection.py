@@ -21,9 +21,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-import numpy as np
-
 from pcor.mechanism.samplers import UniformDraw, exp_bounds, pick_success
+from pcor.support.arrays import np
 
 # Bits of precision of the first attempt; doubled until the draw is decided.
 FIRST_BITS = 192

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Protocol, TypeAlias
 
 from pcor.mechanism.ordered_selection import Candidates
+from pcor.support.arrays import NDArray, np
 
 # Tells for each index whether it may be kept.
-Accepts = Callable[[Sequence[int]], NDArray[np.bool_]]
+Accepts: TypeAlias = "Callable[[Sequence[int]], NDArray[np.bool_]]"
 
 MECHANISMS = ("exponential", "permute_and_flip")
 

@@ -13,8 +13,7 @@ from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 
-import numpy as np
-from numpy.typing import NDArray
+from pcor.support.arrays import NDArray, np
 
 UniformDraw = Callable[[int], int]
 

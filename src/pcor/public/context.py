@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, TypeAlias
 
 from pcor.errors import ContextError
 from pcor.public import sql, wording
 from pcor.public.phrase import phrases
 from pcor.public.schema import Schema, Value
 from pcor.support import markup
+from pcor.support.arrays import NDArray, np
 
 # Contexts, or what they are compared with, as kernels read them: bits, 64 to a word.
-Words = NDArray[np.uint64]
+Words: TypeAlias = "NDArray[np.uint64]"
 
 
 class Context:

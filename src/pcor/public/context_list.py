@@ -11,15 +11,13 @@ of an attribute by rising bits. Where limits hold on whole contexts (``max_claus
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple, TypeAlias
 
 from pcor.errors import TooLarge, counted
 from pcor.public.context import Words, unpack
 from pcor.public.family import combined, every_set, every_size, named_items, within
 from pcor.public.schema import Attribute, Schema
+from pcor.support.arrays import NDArray, np
 
 # More contexts than this no longer fit the kernels' whole numbers.
 MOST_CONTEXTS = 1 << 48
@@ -28,7 +26,7 @@ MOST_CONTEXTS = 1 << 48
 MOST_WORDED = 1 << 20
 
 # Contexts by the place of each attribute's set among those of its family.
-SetNumbers = NDArray[np.int64]
+SetNumbers: TypeAlias = "NDArray[np.int64]"
 
 
 class ListedContexts(NamedTuple):

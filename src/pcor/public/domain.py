@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date as Day  # noqa: N812 (an attribute has a field of that name)
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
-
-import numpy as np
 
 from pcor.errors import UNPRINTABLE, ContextError, SchemaError, did_you_mean, is_printable
 from pcor.public.dates import ONE_DAY, Span, day_number, read_days, read_span
@@ -452,7 +451,8 @@ def _checked_values(name: str, values: Sequence[Value]) -> tuple[Value, ...]:
 
 def _python(value: Any) -> Any:
     """Return NumPy's scalars as Python's own, so that they print as numbers and texts."""
-    return value.item() if isinstance(value, np.generic) else value
+    numpy = sys.modules.get("numpy")  # who has such a scalar has imported it
+    return value if numpy is None or not isinstance(value, numpy.generic) else value.item()
 
 
 _OPEN = {"-inf": -math.inf, "inf": math.inf}

@@ -24,10 +24,8 @@ from itertools import combinations, pairwise, product
 from math import comb, prod
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pcor.errors import SchemaError, did_you_mean, is_printable
+from pcor.support.arrays import NDArray, np
 
 if TYPE_CHECKING:
     from pcor.public.domain import Attribute, Value

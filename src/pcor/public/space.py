@@ -18,17 +18,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain
 from math import prod
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple, TypeAlias
 
 from pcor.public.context import Words, pack, unpack
 from pcor.public.family import chains, named_items
 from pcor.public.schema import Schema
+from pcor.support.arrays import NDArray, np
 
 # Numbers of contexts, as arrays have them.
-Indices = NDArray[np.uint64]
+Indices: TypeAlias = "NDArray[np.uint64]"
 
 
 class Chain(NamedTuple):

@@ -16,8 +16,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ from pcor.public.guarantee import Promise
 from pcor.releasing.plan import Plan
 from pcor.support import markup
 from pcor.support.files import check_target, write_text
+from pcor.support.version import pcor_version
 
 FORMAT = "pcor-release/1"
 JSON_SCHEMA = Path(__file__).with_name("certificate.schema.json")
@@ -219,9 +218,8 @@ class Release:
         write_text(path, self.to_html() if as_html else self.to_json() + "\n")
 
 
-@cache
 def _software() -> str:
-    return f"pcor {version('pcor')}"
+    return f"pcor {pcor_version()}"
 
 
 _PAGE_STYLE = """

@@ -12,12 +12,10 @@ from dataclasses import asdict, dataclass
 from math import prod
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pcor.detectors import Detector
 from pcor.errors import check_whole, counted, others_code
 from pcor.public.schema import Schema
+from pcor.support.arrays import NDArray, np
 
 # Shorter measurements say little. A first one also pays for imports and the like, and counts only
 # where that can hardly matter.

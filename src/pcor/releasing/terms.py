@@ -8,10 +8,7 @@ contexts, by utility; under pure DP all contexts that contain the record, by mar
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from pcor.detectors import CountDetector, Detector, Tail, get_detector
 from pcor.errors import ParameterError, check_whole
@@ -31,12 +28,13 @@ from pcor.search.margin import (
 from pcor.search.registry import is_direct
 from pcor.search.utility import Utility, chosen_context, counts_rows
 from pcor.search.validity import Validity
+from pcor.support.arrays import NDArray, np
 
 if TYPE_CHECKING:
     from pcor.releasing.plan import Plan
     from pcor.releasing.settings import Settings
 
-Weights = NDArray[np.int64]
+Weights: TypeAlias = "NDArray[np.int64]"
 
 
 class Terms(Protocol):

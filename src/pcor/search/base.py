@@ -11,10 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, ClassVar, TypeAlias
 
 from pcor.errors import NoValidContext, ParameterError, StartError, check_whole
 from pcor.mechanism.randomness import RandomSource
@@ -25,9 +22,10 @@ from pcor.public.schema import Schema
 from pcor.public.space import Space
 from pcor.search.blocks import blocks
 from pcor.search.validity import Validity
+from pcor.support.arrays import NDArray, np
 
 # Contexts of a record's space, many at once: one row each, one column for each step.
-ContextBits = NDArray[np.bool_]
+ContextBits: TypeAlias = "NDArray[np.bool_]"
 
 # The most contexts that may be tried, so that every search ends: minutes where they are compiled.
 MOST_TRIES = 100_000_000

@@ -14,10 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, TypeAlias
 
 from pcor.mechanism.ordered_selection import Run
 from pcor.public.context import Words, unpack
@@ -25,14 +22,14 @@ from pcor.public.schema import LARGEST_LIST, MOST_STEPS
 from pcor.public.space import Space, clauses_and_items
 from pcor.search.blocks import block, block_size
 from pcor.search.validity import Validity
+from pcor.support.arrays import NDArray, np
 
 if TYPE_CHECKING:
     from pcor.rows.cells import Cells
     from pcor.rows.table import Record
 
-Indices = NDArray[np.int64]
+Indices: TypeAlias = "NDArray[np.int64]"
 
-_NOTHING: Indices = np.zeros(0, dtype=np.int64)
 
 FIRST_STEP = 128
 LARGEST_STEP = 1 << 16
@@ -229,7 +226,9 @@ class BestFirst(RankedCandidates):
         self._descent = Descent(validity.record, validity.table.cells, weights)
         super().__init__(self._descent.space)
         self._done: list[Indices] = []  # ranked or not valid
-        self._waiting, self._scores = _NOTHING, _NOTHING  # valid and not ranked yet
+        # Those that are valid and not ranked yet.
+        self._waiting: Indices = np.zeros(0, dtype=np.int64)
+        self._scores = self._waiting
         self._met = 0
         self._sorted: Indices | None = None  # the contexts left, best first
         self._falling = np.zeros(0, dtype=np.int64)  # their utilities

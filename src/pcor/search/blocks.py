@@ -12,11 +12,9 @@ from itertools import accumulate
 from math import prod
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pcor.public.space import Indices, Space
 from pcor.search.validity import Validity
+from pcor.support.arrays import NDArray, np
 
 # The largest space that is enumerated when nobody says otherwise; public. 2^24 contexts are half a
 # minute of LOF on two cores.

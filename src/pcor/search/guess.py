@@ -13,16 +13,15 @@ rests on none of this.
 from __future__ import annotations
 
 import math
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TypeAlias
 
 from pcor.public.context import unpack
 from pcor.public.schema import Attribute
 from pcor.public.space import Space
 from pcor.search.base import ContextBits
+from pcor.support.arrays import NDArray, np
 
-Numbers = NDArray[np.float64]
+Numbers: TypeAlias = "NDArray[np.float64]"
 
 # How uneven a climber's guess is at most: the exponent of random odds.
 SPREAD = 1.1

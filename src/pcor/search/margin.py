@@ -17,10 +17,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, TypeAlias
 
 from pcor.detectors import CountDetector
 from pcor.errors import ParameterError, plain
@@ -37,8 +34,9 @@ from pcor.search.best_first import (
     stretches,
 )
 from pcor.search.validity import Validity
+from pcor.support.arrays import NDArray, np
 
-Numbers = NDArray[np.int64]
+Numbers: TypeAlias = "NDArray[np.int64]"
 
 # Where nobody says otherwise a context in which nobody else is in the record's region has a margin
 # worth this many times its people; chosen on synthetic tables (docs/results/pure.md).

@@ -14,12 +14,10 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pcor.errors import ParameterError, UnknownName, others_code, plain
 from pcor.public.context import Context
 from pcor.public.space import clauses_and_items
+from pcor.support.arrays import NDArray, np
 
 if TYPE_CHECKING:
     from pcor.rows.table import Table

@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pcor.detectors import Detector
 from pcor.errors import others_code
 from pcor.public.context import Words
+from pcor.support.arrays import NDArray, np
 
 if TYPE_CHECKING:
     from pcor.rows.cell_table import CellTable

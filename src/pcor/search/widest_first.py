@@ -15,9 +15,6 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pcor.errors import NoValidContext, ParameterError, check_whole
 from pcor.public.guarantee import USUAL, Guarantee
 from pcor.public.schema import Schema
@@ -25,6 +22,7 @@ from pcor.public.space import Space
 from pcor.search.base import MOST_TRIES, NONE_FOUND, ContextBits, Explorer, GraphSearch
 from pcor.search.blocks import listed_size
 from pcor.search.guess import Guess, Numbers
+from pcor.support.arrays import NDArray, np
 
 # How many contexts are proposed unless somebody says otherwise: more where the space is larger, up
 # to the time it takes, which rises with the values; few where every verification is a refit.
