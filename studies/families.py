@@ -5,6 +5,7 @@ records that are outliers in every family, what the sentence names, how many row
 of the largest valid context of the widest family, how many people a release exposes, and the time.
 
     PCOR_DATA=... python -m studies.families > families.jsonl
+    PCOR_DATA=... python -m studies.families --tables ontario_salaries --rows 400
 """
 
 from __future__ import annotations
@@ -32,15 +33,19 @@ from studies.tables import CENSUS_SIZES, census
 
 EPSILON = "0.2"
 
+# Two of the paper's, one with many values, and a census that nobody took.
+TABLES = ("salary_51k", "homicide_110k", "ontario_salaries", "census")
 
-def tables(folder: Path) -> Iterator[tuple[str, pcor.Table]]:
-    """Yield the tables: two of the paper's, one with many values, and a census that nobody took."""
-    for name in ("salary_51k", "homicide_110k"):
-        schema = pcor.Schema.from_file(folder / f"{name}.toml")
-        yield name, pcor.Table(folder / f"{name}.parquet", schema)
-    yield "ontario_salaries", ontario(parquet.read_table(folder / "ontario_salaries.parquet"))
-    attributes = {f"a{n}": list(range(size)) for n, size in enumerate(CENSUS_SIZES)}
-    yield "census", pcor.Table(census(), pcor.Schema(metric="hours", attributes=attributes))
+
+def read(name: str, folder: Path) -> pcor.Table:
+    """Return one of the tables."""
+    if name == "ontario_salaries":
+        return ontario(parquet.read_table(folder / f"{name}.parquet"))
+    if name == "census":
+        attributes = {f"a{n}": list(range(size)) for n, size in enumerate(CENSUS_SIZES)}
+        return pcor.Table(census(), pcor.Schema(metric="hours", attributes=attributes))
+    schema = pcor.Schema.from_file(folder / f"{name}.toml")
+    return pcor.Table(folder / f"{name}.parquet", schema)
 
 
 def ontario(rows: pa.Table) -> pcor.Table:
@@ -101,6 +106,7 @@ def measured(table: pcor.Table, detector: str, rows: int, records: int) -> Itera
             "named": statistics.mean(context.named for context, _ in found.values()),
             "kept": statistics.mean(sizes[r] / largest[r] for r in sizes),
             "exposed": statistics.mean(people) if people else None,
+            "audited": len(people),
             "seconds": statistics.median(seconds for _, seconds in found.values()),
         }
 
@@ -108,10 +114,12 @@ def measured(table: pcor.Table, detector: str, rows: int, records: int) -> Itera
 def main() -> None:
     """Measure, and print one JSON object for each table and family."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rows", type=int, default=100)
-    parser.add_argument("--records", type=int, default=20)
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=TABLES)
+    parser.add_argument("--rows", type=int, default=100, help="random rows that may stand out")
+    parser.add_argument("--records", type=int, default=20, help="outliers that are released")
     options = parser.parse_args()
-    for name, table in tables(Path(os.environ["PCOR_DATA"])):
+    for name in options.tables:
+        table = read(name, Path(os.environ["PCOR_DATA"]))
         for row in measured(table, "lof", options.rows, options.records):
             print(json.dumps({"table": name, **row}), flush=True)
 

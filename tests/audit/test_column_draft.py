@@ -83,6 +83,8 @@ def test_many_rows_without_a_value_count_as_a_value_and_a_few_are_left_out() -> 
         ["Jan", "February", "mar"],
         ["XS", "S", "M", "XXL"],
         ["low", "Medium", "HIGH"],
+        ["Low", "Medium", "High", "Critical"],
+        ["minor", "major", "critical"],
         ["1st-4th", "9th", "10th", "HS-grad", "Some-college", "Bachelors", "Doctorate"],
         ["under 18", "18-24", "25-64", "65+"],
         ["<10", "10 to 19", "20+"],
@@ -136,6 +138,14 @@ def test_many_numbers_that_are_called_no_id_are_no_identifier() -> None:
     assert "names rows" not in drafted([i + 0.5 for i in range(50)], "measured no")[1]
 
 
+def test_amounts_and_days_that_are_texts_name_no_rows() -> None:
+    paid = pa.chunked_array([[f"${i},{i + 100}.50" for i in range(1, 51)]])
+    days = pa.chunked_array([[f"{1990 + i}-01-01" for i in range(50)]])
+    written = SourceFormat(currency="$", thousands=",")
+    for column, name in ((paid, "paid"), (paid, "deposit no"), (days, "day")):
+        assert "names rows" not in "".join(draft_column(column, name, written).noticed)
+
+
 @pytest.mark.parametrize(
     ("values", "inner"),
     [
@@ -164,7 +174,8 @@ def forty_columns() -> pa.Table:
         "region": ["north", "South", "south ", "?"] * (rows // 4),
         "codes": [f"k{i % 100}" for i in range(rows)],
     }
-    table |= {f"a{i}": [f"v{(i + j) % (2 + i % 9)}" for j in range(rows)] for i in range(34)}
+    table |= {f"a{i}": [f"v{(i + j) % (2 + i % 9)}" for j in range(rows)] for i in range(33)}
+    table["spare one"] = [f"v{j % 12}" for j in range(rows)]
     return pa.table(table)
 
 
@@ -185,8 +196,11 @@ def test_without_attributes_a_few_columns_are_proposed_and_the_others_explained(
     }.items():
         assert name not in names
         assert sentence in "; ".join(found.noticed[name])
-    enough = [n for n, said in found.noticed.items() if "there are enough" in "".join(said)]
-    assert len(enough) + len(names) == 35
+    (enough,) = [note for note in found.notes if "there are enough" in note]
+    listed = enough.partition(":")[0].strip("'").split(",")
+    assert len(listed) + len(names) == 35
+    assert {"spare one", "a6"} <= set(listed)  # in quotes: a shell parts words at blanks
+    assert enough.startswith("'")
 
 
 def test_a_proposal_fits_its_table_and_can_be_drawn_exactly() -> None:
@@ -197,7 +211,7 @@ def test_a_proposal_fits_its_table_and_can_be_drawn_exactly() -> None:
 
 
 def test_so_many_attributes_that_contexts_must_be_limited_get_a_limit() -> None:
-    attributes = [f"a{i}" for i in range(34)]
+    attributes = [f"a{i}" for i in range(33)]
     found = draft(forty_columns(), metric="pay", attributes=attributes)
     assert found.schema.max_clauses == 3
     assert "max_clauses" in found.noticed[""][0]
@@ -227,4 +241,6 @@ def test_words_for_no_value_in_the_metric_are_named_and_such_rows_left_out() -> 
     assert found.schema.metric.missing_values == ("n/a",)
     assert found.schema.metric.missing == "drop"
     assert found.noticed["m"] == ["2 rows without a number, which are left out"]
+    one = draft(table.slice(0, 2), metric="m", attributes=["a"]).noticed["m"]
+    assert one == ["1 row without a number, which is left out"]
     assert misfits(table, found.schema) == []

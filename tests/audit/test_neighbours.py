@@ -27,6 +27,7 @@ from pcor.audit import lof_windows
 from pcor.audit.cubes import Cubes
 from pcor.audit.neighbours import Neighbour, insertions, removals
 from pcor.errors import ParameterError, RecordError, TooLarge
+from pcor.rows.cell_table import CellTable
 from pcor.search.validity import Validity
 
 # A row: its attribute values as places in their domains, and its metric.
@@ -219,6 +220,27 @@ def test_the_fast_way_is_the_generic_one_with_twenty_neighbours(
     added = said(insertions(validity, values))
     assert added == generic(monkeypatch, lambda: insertions(validity, values))
     assert added
+
+
+@pytest.mark.parametrize("min_population", [4, 21])
+def test_in_a_family_rows_that_no_context_looks_at_are_not_tried(
+    monkeypatch: pytest.MonkeyPatch, min_population: int
+) -> None:
+    small = synthetic((6, 6, 6), 600, seed=3, digits=1)
+    declared = schema(small.shape).to_dict() | {"contexts": {"max_clauses": 2}}
+    for attribute in declared["attributes"].values():
+        attribute["contexts"] = "range"
+    table = encoded(small.shape, tuple(small.rows)).in_family(pcor.Schema.from_dict(declared))
+    rule = pcor.LOF(k=5, threshold=1.2, min_population=min_population)
+    validity = Validity(table, table.record(0), rule)
+    tried: list[int] = []
+    found = said(removals(validity, progress=lambda _, every: tried.append(every)))
+    assert found
+    monkeypatch.setattr(CellTable, "nearest_in", lambda cells, *_: cells)
+    every: list[int] = []
+    assert found == said(removals(validity, progress=lambda _, rows: every.append(rows)))
+    # With a smallest population beyond the window everybody counts.
+    assert tried[0] < every[0] / 2 if min_population == 4 else tried[0] == every[0]
 
 
 def test_whoever_keeps_the_population_large_enough_is_found_however_far_from_the_record() -> None:

@@ -47,6 +47,15 @@ def test_a_draft_is_a_schema_that_fits_its_frame_and_is_marked() -> None:
     assert schema.to_toml().count(REVIEW) == 2
 
 
+def test_a_draft_says_what_it_noticed_to_whoever_made_it() -> None:
+    schema = drafted()
+    assert "job: blanks at the ends of some cells: strip = true" in schema.notes
+    assert "<li>job: blanks at the ends" in schema._repr_html_()
+    assert "blanks" not in repr(schema)
+    copies = (schema.reviewed(), pickle.loads(pickle.dumps(schema)))  # noqa: S301 (our own)
+    assert [one.notes for one in copies] == [(), ()]
+
+
 def test_a_draft_says_what_does_not_fit_another_frame() -> None:
     (misfit,) = drafted().check(frame().assign(job="pilot"))
     assert "'pilot' (100)" in str(misfit)

@@ -63,6 +63,15 @@ def test_every_attribute_and_whatever_else_was_read_off_the_data_is_marked_once(
     assert read(found.text) == found.schema
 
 
+def test_what_only_the_owner_can_say_is_there_as_a_comment() -> None:
+    table = pa.table({"m": [1.0, 2.0], "region": ["north", "south"]})
+    text = draft(table, metric="m", attributes=["region"]).text
+    said = ['# rows = "claims"  #', '# unit = "dollars"  #', "groups = {...} in place of this"]
+    assert all(comment in text for comment in said)
+    uncommented = text.replace("# rows", "rows").replace("# unit", "unit").replace(REVIEW, "")
+    assert read(uncommented).noun == "claims"
+
+
 def unmarked(text: str) -> list[str]:
     """Return the lines that are in no part that is marked, comments aside."""
     lines, marked = [], False

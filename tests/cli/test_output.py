@@ -47,6 +47,21 @@ def test_a_person_is_told_of_compiling_and_a_pipe_is_not(
     assert capsys.readouterr().err == "compiling, once (some seconds) ...\n"
 
 
+def test_whoever_reads_a_file_is_told_once_how_long_an_audit_takes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(output, "ESTIMATE_AFTER", 0)
+    clock = iter([100.0, 102.0, 104.0])
+    monkeypatch.setattr("time.monotonic", clock.__next__)
+    with output.progress_bar("auditing") as step:
+        step(1, 10)
+        step(2, 10)
+    assert capsys.readouterr().err == "auditing: about 18 seconds left\n"
+    with output.progress_bar("records", count=True) as step:  # their time is no fact to tell
+        step(1, 10)
+    assert capsys.readouterr().err == ""
+
+
 # Commands whose patience ends at once, and whose table comes after the spinner has begun to turn.
 IMPATIENT = """
 import json, sys, threading

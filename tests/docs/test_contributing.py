@@ -78,6 +78,10 @@ def test_the_recipe_for_a_search_works_word_by_word(tmp_path: Path) -> None:
     Newcomer(RECIPES / "search.md", tmp_path).follow_all()
 
 
+def test_the_recipe_for_a_utility_works_word_by_word(tmp_path: Path) -> None:
+    Newcomer(RECIPES / "utility.md", tmp_path).follow_all()
+
+
 def test_the_recipe_for_an_engine_works_word_by_word(tmp_path: Path) -> None:
     Newcomer(RECIPES / "engine.md", tmp_path).follow_all()
 

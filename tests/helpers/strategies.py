@@ -118,7 +118,8 @@ def schemas(draw: st.DrawFn, kinds: Sequence[str] = KINDS, most: int = 4) -> Sch
     """Draw a schema of a few attributes. Column names differ in more than case, as SQL wants it."""
     columns = draw(st.lists(names, min_size=1, max_size=most, unique_by=str.casefold))
     attributes = {name: draw(declarations(draw(st.sampled_from(kinds)))) for name in columns}
-    plain = Schema(metric=METRIC, attributes=attributes)
+    metric = {"column": METRIC, "missing": draw(st.sampled_from(["error", "drop"]))}
+    plain = Schema(metric=metric, attributes=attributes)
     groups: dict[str, dict[str, list[Any]]] = {}
     ranges: dict[str, str] = {}
     for attribute in plain.attributes:
@@ -130,7 +131,7 @@ def schemas(draw: st.DrawFn, kinds: Sequence[str] = KINDS, most: int = 4) -> Sch
             spoken_like_bins = attribute.edges is not None and " " in name
             if members and not spoken_like_bins:
                 groups[attribute.name] = {name: list(members)}
-    return Schema(metric=METRIC, attributes=attributes, contexts=ranges, groups=groups)
+    return Schema(metric=metric, attributes=attributes, contexts=ranges, groups=groups)
 
 
 @cache
@@ -176,7 +177,7 @@ def _accepted(attribute: Attribute) -> st.SearchStrategy[Any]:
     """Cells that do not refuse the table: where the schema allows it, also what does not fit."""
     if attribute.outside == "error":
         return _fitting(attribute)
-    foreign = near | days if attribute.days else _numbers_near(attribute)
+    foreign = near | days if attribute.days else _numbers_near(attribute) | st.just(math.nan)
     foreign = _DOMAINS[attribute.kind] if attribute.edges is None else foreign
     return _fitting(attribute) | st.none() | foreign
 
@@ -189,8 +190,10 @@ def _numbers_near(attribute: Attribute) -> st.SearchStrategy[float]:
 @st.composite
 def tables(draw: st.DrawFn, schema: Schema, most: int = 12) -> list[Row]:
     """Draw rows that the schema accepts; the first fits it whole."""
-    metric = st.integers(0, 5).map(float)
+    metric: st.SearchStrategy[Any] = st.integers(0, 5).map(float)
     fits = {METRIC: metric} | {a.name: _fitting(a) for a in schema.attributes}
+    if schema.metric.missing == "drop":
+        metric = metric | st.sampled_from([None, math.nan])
     accepted = {METRIC: metric} | {a.name: _accepted(a) for a in schema.attributes}
     rows = st.lists(st.fixed_dictionaries(accepted), max_size=most)
     return [draw(st.fixed_dictionaries(fits)), *draw(rows)]
@@ -236,7 +239,9 @@ def covered(context: Context, rows: Sequence[Row]) -> list[int]:
     return [
         number
         for number, row in enumerate(rows)
-        if all(
+        if row[METRIC] is not None
+        and not math.isnan(row[METRIC])
+        and all(
             (found := place(a, row[a.name])) is not None and context.bits[offset + found] == "1"
             for a, offset in zip(context.schema.attributes, context.schema.offsets, strict=True)
         )

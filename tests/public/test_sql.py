@@ -64,19 +64,17 @@ COLUMNS = {
 
 def selected_there(connection: Any, context: Context, rows: Sequence[Row], mark: str) -> list[int]:
     """The numbers of the rows that a database finds, of a table with columns of their own type."""
-    attributes = context.schema.attributes
-    quoted = ['"' + attribute.name.replace('"', '""') + '"' for attribute in attributes]
+    kinds = {METRIC: "number"} | {a.name: a.kind for a in context.schema.attributes}
     typed = [
-        f"{name} {COLUMNS[attribute.kind] if mark == '%s' else ''}"
-        for name, attribute in zip(quoted, attributes, strict=True)
+        '"' + name.replace('"', '""') + f'" {COLUMNS[kind] if mark == "%s" else ""}'
+        for name, kind in kinds.items()
     ]
     cursor = connection.cursor()
     cursor.execute(f'CREATE TEMP TABLE rows ("row number" integer, {", ".join(typed)})')
     try:
-        places = ", ".join([mark] * (len(attributes) + 1))
+        places = ", ".join([mark] * (len(kinds) + 1))
         values = [
-            (number, *(_cell(row[a.name], mark) for a in attributes))
-            for number, row in enumerate(rows)
+            (number, *(_cell(row[name], mark) for name in kinds)) for number, row in enumerate(rows)
         ]
         cursor.executemany(f"INSERT INTO rows VALUES ({places})", values)  # noqa: S608
         query = f'SELECT "row number" FROM rows WHERE {context.where()} ORDER BY 1'  # noqa: S608
@@ -174,7 +172,49 @@ def test_bins_become_ranges_and_those_that_touch_become_one(
 def test_bins_over_all_numbers_leave_out_only_missing_ones() -> None:
     bins = {"edges": [-math.inf, math.inf], "outside": "drop"}
     schema = Schema(metric="pay", attributes={"x": bins})
-    assert Context.full(schema).where() == '"x" IS NOT NULL /* all declared values */'
+    numbers = "\"x\" IS NOT NULL AND CAST(\"x\" AS VARCHAR) NOT IN ('NaN', 'nan')"
+    assert Context.full(schema).where() == f"{numbers} /* all declared values */"
+
+
+@pytest.mark.parametrize(
+    ("words", "condition"),
+    [
+        ([], "\"pay\" IS NOT NULL AND CAST(\"pay\" AS VARCHAR) NOT IN ('NaN', 'nan')"),
+        (
+            ["-1"],
+            "\"pay\" IS NOT NULL AND CAST(\"pay\" AS VARCHAR) NOT IN ('NaN', 'nan') "
+            'AND "pay" <> -1.0',
+        ),
+    ],
+)
+def test_rows_without_a_metric_are_left_out_where_they_are_dropped(
+    words: list[str], condition: str
+) -> None:
+    metric = {"column": "pay", "missing": "drop", "missing_values": words}
+    schema = Schema(metric=metric, attributes={"x": ["a", "b"]})
+    assert Context.full(schema).where() == condition
+    assert Context(schema, {"x": ["a"]}).where() == f"\"x\" = 'a' AND {condition}"
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "sqlite", "postgresql"])
+def test_words_that_mean_no_metric_are_left_out_of_a_column_of_texts(
+    engine: str, request: pytest.FixtureRequest
+) -> None:
+    connection = request.getfixturevalue({"duckdb": "database"}.get(engine, engine))
+    metric = {"column": "pay", "missing": "drop", "missing_values": ["?", "-1", "n/a"]}
+    schema = Schema(metric=metric, attributes={"x": ["a", "b"]})
+    cells = ["7", "?", None, " ", "", "-1", " n/a ", "8.5", "-1.0"]
+    table = Table(pa.table({"pay": cells, "x": ["a"] * len(cells)}), schema)
+    assert len(table.rows.metric) == 2
+    cursor = connection.cursor()
+    cursor.execute("CREATE TEMP TABLE paid (number INTEGER, pay TEXT, x TEXT)")
+    mark = "%s" if engine == "postgresql" else "?"
+    rows = [(number, cell, "a") for number, cell in enumerate(cells)]
+    cursor.executemany(f"INSERT INTO paid VALUES ({mark}, {mark}, {mark})", rows)  # noqa: S608
+    where = Context(schema, {"x": ["a"]}).where()
+    cursor.execute(f"SELECT number FROM paid WHERE {where} ORDER BY 1")  # noqa: S608
+    assert cursor.fetchall() == [(0,), (7,)]
+    cursor.execute("DROP TABLE paid")
 
 
 YEARS = [2005, 2006, 2007, 2008, 2009, 2010]

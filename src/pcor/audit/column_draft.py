@@ -113,7 +113,7 @@ def draft_column(column: Any, name: str, written: SourceFormat) -> ColumnDraft:
             noticed[-1] += ', which outside = "drop" leaves out'
     if len(kept) == 1:
         noticed.append("the same value in every row; leave it out, unless others could occur")
-    elif names_rows(name, kept):
+    elif names_rows(name, kept, declared):
         noticed.append("a value of its own in nearly every row: it names rows; leave it out")
     return replace(drafted, cells=cells)
 
@@ -127,14 +127,17 @@ def _count_as_unknown(declared: dict[str, Any]) -> None:
             declared["values"] = [*declared["values"], _UNKNOWN]
 
 
-def names_rows(name: str, cells: Mapping[Any, int]) -> bool:
+def names_rows(name: str, cells: Mapping[Any, int], declared: Mapping[str, Any]) -> bool:
     """Tell whether nearly each row has a value of its own: a word, or a number called an id."""
     rows = sum(cells.values())
-    if rows < _FEWEST_ROWS or len(cells) <= _OWN_VALUE * rows:
+    if rows < _FEWEST_ROWS or len(cells) <= _OWN_VALUE * rows or "date" in declared:
         return False
-    if any(isinstance(cell, float) and not cell.is_integer() for cell in cells):
-        return False
-    return _IDS.search(name) is not None or all(isinstance(cell, str) for cell in cells)
+    if "edges" not in declared:
+        return all(isinstance(cell, str) for cell in cells)
+    # Amounts have bins, however they are written; a name of a row has digits and nothing else.
+    return _IDS.search(name) is not None and all(
+        cell.is_integer() if isinstance(cell, float) else str(cell).isdigit() for cell in cells
+    )
 
 
 def missing_words(cells: Mapping[Any, int], written: SourceFormat) -> tuple[str, ...]:

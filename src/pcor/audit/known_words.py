@@ -21,7 +21,8 @@ january=jan, february=feb, march=mar, april=apr, may, june=jun, july=jul, august
 september=sep=sept, october=oct, november=nov, december=dec;
 monday=mon, tuesday=tue, wednesday=wed, thursday=thu, friday=fri, saturday=sat, sunday=sun;
 xxs, xs=extra small, s=small, m=medium, l=large, xl=extra large, xxl, xxxl;
-very low, low, moderate=medium=middle, high, very high;
+very low, low, moderate=medium=middle=normal, high, very high, urgent, critical;
+trivial, minor, moderate=medium, major, severe, critical;
 never, rarely=seldom, sometimes, often, always;
 strongly disagree, disagree, neutral, agree, strongly agree;
 very poor, poor, fair, good, very good, excellent;

@@ -25,6 +25,7 @@ from pcor.audit.changed import Row, cell_codes, changed_cells, verdicts
 from pcor.audit.cubes import Cubes, Indices
 from pcor.audit.owner_only import OwnerOnly
 from pcor.errors import ParameterError, TooLarge, counted, others_code
+from pcor.public.space import Space
 from pcor.rows.cell_table import CellTable
 from pcor.rows.encoding import LARGEST_METRIC
 from pcor.rows.table import Record
@@ -224,9 +225,7 @@ def _judged_again(
     _check_verdicts(validity, kind, [required[row.places] for row in found], limit)
     before = verdicts(validity)
     cells = _in_window(validity, spare=1)
-    members = space.members
-    if members is None:
-        members = np.flatnonzero(space.every_admitted()).astype(np.uint64)
+    members = _members(space)
     changed, done = {}, 0
     for cell, places in of_cell.items():
         indices = members[space.covering(members, required[cell])]
@@ -279,7 +278,18 @@ def _in_window(validity: Validity, spare: int = 0) -> CellTable:
     whole, rows = validity.table.cells.in_memory(), validity.detector.window_rows
     if rows is None or validity.detector.min_population > rows:
         return whole
-    return whole.nearest(validity.record.value, rows + spare)
+    near, space = whole.nearest(validity.record.value, rows + spare), validity.record.space
+    if listed_size(space) > len(near.values):  # more contexts to look at than rows to try
+        return near
+    members = _members(space)
+    return near.nearest_in(space.words_of(members), validity.record.value, rows + spare)
+
+
+def _members(space: Space) -> Indices:
+    """Return the indices of all contexts of a space."""
+    if space.members is not None:
+        return space.members
+    return np.flatnonzero(space.every_admitted()).astype(np.uint64)
 
 
 def _quick_verdicts(

@@ -8,6 +8,7 @@ for the metric, for limits and for how the file is written, where those were gue
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +51,7 @@ _HEADER = """\
 """
 _FAMILIES = {
     "range": '  # an unbroken run; or "one" value, or "any" set of them',
-    "one": '  # the record\'s own value or all; or "any" set of them',
+    "one": '  # the record\'s own value or all; or "any" set; or groups = {...} in place of this',
 }
 _RELEASE = f"""\
 [release]
@@ -89,6 +90,19 @@ class SchemaDraft(OwnerOnly):
     def marks(self) -> int:
         """How many parts of the file are marked."""
         return self.text.count(REVIEW)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was noticed, a line each; columns of which the same is said share one."""
+        columns: dict[str, list[str]] = {}
+        for column, sentences in self.noticed.items():
+            for sentence in sentences:
+                columns.setdefault(sentence, []).extend([column] if column else [])
+        # Names as a shell takes them: they are typed again, behind --attributes.
+        return tuple(
+            f"{shlex.quote(','.join(names))}: {sentence}" if names else sentence
+            for sentence, names in columns.items()
+        )
 
 
 def draft(
@@ -180,7 +194,10 @@ def _metric(
     declared: dict[str, Any] = {"column": name}
     if without := int((values != values).sum()):
         declared["missing"] = "drop"
-        noticed[name] = [f"{without:,} rows without a number, which are left out"]
+        said = (
+            "row without a number, which is" if without == 1 else "rows without a number, which are"
+        )
+        noticed[name] = [f"{without:,} {said} left out"]
     if words:
         declared["missing_values"] = words
     return declared
@@ -212,7 +229,7 @@ def _proposed(
             continue
         if one.size == 1:
             noticed[name] = ["the same value in every row; left out"]
-        elif names_rows(name, one.cells):
+        elif names_rows(name, one.cells, one.declared):
             noticed[name] = ["a value of its own in nearly every row: it names rows; left out"]
         elif one.too_many:
             noticed[name] = [f"{len(one.cells):,} different values, too many to speak of; left out"]
@@ -267,7 +284,9 @@ def _text(declared: Mapping[str, Any], given: Mapping[str, str]) -> str:
     dataset, metric = declared["dataset"], declared["metric"]
     lines = [_HEADER, "[dataset]", f"name = {toml_value(dataset['name'])}"]
     lines += [f"id = {toml_value(dataset['id'])}" if "id" in dataset else f"# {NO_ID}"]
+    lines += ['# rows = "claims"  # what sentences call the rows']
     lines += ["", _title("metric", len(metric) > 1), *_lines(metric)]
+    lines += ['# unit = "dollars"  # what its numbers are followed by']
     for name, attribute in declared["attributes"].items():
         lines += ["", _title(f"attributes.{toml_value(name)}", True), *_lines(attribute)]
     if "contexts" in declared:

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,6 +25,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on s
 
 # Seconds that a person waits without wondering.
 PATIENCE = 1
+
+# Seconds until whoever reads a file instead of a terminal is told how long it takes.
+ESTIMATE_AFTER = 10
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -165,6 +169,8 @@ def waiting(what: str, *, quiet: bool = False) -> Iterator[None]:
 def progress_bar(what: str, *, count: bool = False) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar on stderr where a person is looking. For owner-only work.
 
+    Elsewhere it says once, after some seconds, how many are left; not of what is counted.
+
     Args:
         what: is done.
         count: whether it shows how many parts are done, and not the time that is left.
@@ -180,8 +186,23 @@ def progress_bar(what: str, *, count: bool = False) -> Iterator[Callable[[int, i
         *(told if count else timed),
     )
     console = Console(stderr=True)
-    with progress.Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
+    if not console.is_terminal:
+        yield (lambda *_: None) if count else _estimate(what)
+        return
+    with progress.Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(what)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _estimate(what: str) -> Callable[[int, int], None]:
+    """Return what says on stderr, once, about how long the rest takes."""
+    began, told = time.monotonic(), False
+
+    def step(done: int, total: int) -> None:
+        nonlocal told
+        passed = time.monotonic() - began
+        if not told and passed > ESTIMATE_AFTER and 0 < done < total:
+            told = True
+            tell(f"{what}: about {passed * (total - done) / done:.0f} seconds left")
+
+    return step

@@ -37,7 +37,8 @@ def init(
     attributes: Annotated[
         str | None,
         typer.Option(
-            help="The columns that contexts speak of: a,b,c; without any, a few are proposed."
+            help="The columns that contexts speak of: a,b,c, in quotes where a name has blanks: "
+            "'a,b c'. Without any, a few are proposed."
         ),
     ] = None,
     id_column: Annotated[
@@ -74,9 +75,8 @@ def init(
         say_json({"owner_only": OWNER_ONLY, **said, **_size(drafted)})
         return
     say(OWNER_ONLY)
-    for column, sentences in found.noticed.items():
-        for sentence in sentences:
-            say(f"- {f'{column}: ' if column else ''}{sentence}")
+    for note in found.notes:
+        say(f"- {note}")
     parts = "part is" if found.marks == 1 else "parts are"
     say(f"drafted {out}: {found.marks} {parts} marked REVIEW, having been read off the data.")
     say("A domain is public: it must say what could occur. Go through them and delete the marks;")

@@ -164,7 +164,8 @@ class Context:
         Names and texts are quoted and escaped, and bins that touch become one range. The condition
         is as short as it can be and selects exactly the population, given that the rows fit the
         schema: an attribute with all its values is left out, unless rows outside its domain are to
-        be dropped.
+        be dropped, and rows without a metric are excepted where those are dropped. Columns of
+        numbers must hold numbers, those of days texts, dates or moments.
         """
         return sql.where(self.schema, self.mask)
 

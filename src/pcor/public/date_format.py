@@ -97,15 +97,15 @@ def _shapes(kinds: list[str], digits: list[tuple[int, ...]], mark: str) -> Itera
         yield Shape((places["Y"], places["M"], places["D"]), marks, mark, length)
 
 
-def day_sql(text: str, given: str) -> str:
-    """Write a text with its day as 2019-03-14; empty where it is not written like the format.
+def day_sql(text: str, given: str, otherwise: str = "''") -> str:
+    """Write a text with its day as 2019-03-14; ``otherwise`` where not written like the format.
 
     >>> day_sql("t", "YYYYMMDD")[:44]
     "CASE WHEN SUBSTR(t, 9, 1) IN ('', ' ') THEN "
     """
     if not given:
         return text
-    return f"CASE {' '.join(shape.sql(text) for shape in shapes(given))} ELSE '' END"
+    return f"CASE {' '.join(shape.sql(text) for shape in shapes(given))} ELSE {otherwise} END"
 
 
 def day_text(text: str, given: str) -> str:

@@ -198,6 +198,8 @@ class Schema:
     source: SourceFormat
     # Which tables of a draft's file were read off the data; no part of the fingerprint.
     unreviewed: tuple[str, ...]
+    # What a draft noticed, for the owner: private, and in no file, copy or fingerprint.
+    notes: tuple[str, ...]
 
     def __init__(
         self,
@@ -244,6 +246,7 @@ class Schema:
             "release": _release(release),
             "source": _source(source),
             "unreviewed": (),
+            "notes": (),
         }
         for key, value in values.items():
             object.__setattr__(self, key, value)
@@ -516,7 +519,7 @@ class Schema:
         """Propose a schema for a table. For the owner's eyes: its values were read off the rows.
 
         A release refuses it until ``reviewed()`` makes it the owner's word. ``to_toml()`` marks
-        what is to be reviewed; ``pcor.audit.draft_schema`` also says what it noticed.
+        what is to be reviewed; ``notes`` has what was noticed on the way, a sentence each.
 
         Args:
             source: a file or a frame.
@@ -528,6 +531,7 @@ class Schema:
         from pcor.audit.schema_draft import draft
 
         found = draft(source, metric=metric, attributes=attributes, id_column=id, name=name)
+        object.__setattr__(found.schema, "notes", found.notes)
         return found.schema
 
     def check(self, source: Any) -> list[Misfit]:

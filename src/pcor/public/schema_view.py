@@ -1,4 +1,7 @@
-"""How a schema is shown: one line, and a table for notebooks. Public: everything a schema says."""
+"""How a schema is shown: one line, and a table for notebooks.
+
+Public: everything a schema says; not what a draft noticed, which only its owner's notebook shows.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +37,12 @@ def as_html(schema: Schema) -> str:
     head = "<tr><th>attribute</th><th>values</th><th>a context has</th></tr>"
     rows = "".join(_row(a, f"attributes.{a.name}" in schema.unreviewed) for a in schema.attributes)
     draft = "<p><strong>A draft</strong>: what is marked was read off the data.</p>"
+    notes = "".join(f"<li>{escape(note)}</li>" for note in schema.notes)
+    noticed = f"<p>What was noticed, for the owner only:</p><ul>{notes}</ul>" if notes else ""
     return (
         f"<p>{escape(schema.name)}: {escape(schema.metric.column)}; "
         f"{counted(schema.most_contexts)} contexts can contain a record</p>"
-        f"{draft if schema.unreviewed else ''}<table>{head}{rows}</table>"
+        f"{draft if schema.unreviewed else ''}<table>{head}{rows}</table>{noticed}"
     )
 
 

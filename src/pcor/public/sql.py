@@ -12,20 +12,27 @@ outside the domain:
 
 Where the schema has rules of cleaning, every spelling of a value is listed (``sql_spellings``), and
 in bins those words that mean no value are excepted.
+
+Rows without a metric are left out where the schema drops them. Days may be dates, moments or texts.
+To SQL not-a-number is above all numbers, so it is excepted where rows that have it are dropped.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from pcor.public.date_format import day_sql, day_text
 from pcor.public.dates import ONE_DAY
 from pcor.public.phrase import Item, chosen, runs
-from pcor.public.schema import Attribute, Schema, Value
+from pcor.public.schema import Attribute, Metric, Schema, Value
 from pcor.public.spellings import days_among, numbers_among
-from pcor.public.sql_spellings import among, listed, stripped, text_literal
+from pcor.public.sql_spellings import among, as_text, listed, stripped, text_literal
 
 _EVERY = "/* all declared values */"
+
+# How databases write what is not a number.
+_NAN = ["'NaN'", "'nan'"]
 
 
 def where(schema: Schema, mask: int) -> str:
@@ -33,11 +40,30 @@ def where(schema: Schema, mask: int) -> str:
 
     It selects from the raw table the rows that the context covers, given that they fit the schema.
     """
-    conditions = (
+    conditions = [
         _condition(attribute, chosen(mask, attribute, offset), schema.source.dates)
         for attribute, offset in zip(schema.attributes, schema.offsets, strict=True)
-    )
-    return " AND ".join(one for one in conditions if one) or "TRUE"
+    ]
+    every = [*conditions, *_with_a_metric(schema.metric)]
+    return " AND ".join(one for one in every if one) or "TRUE"
+
+
+def _with_a_metric(metric: Metric) -> Iterator[str]:
+    """Yield that a row has a metric, unless all have one."""
+    if metric.missing != "drop":
+        return
+    column, numbers = _name(metric.column), numbers_among(metric.missing_values)
+    if len(numbers) == len(metric.missing_values):  # a column of numbers
+        yield f"{column} IS NOT NULL"
+        yield among(as_text(column), _NAN, but=True)
+        if numbers:
+            yield among(column, list(map(repr, numbers)), but=True)
+        return
+    # Words are in a column of texts, where a number is written as declared, or as a whole one.
+    whole = [str(int(number)) for number in numbers if number.is_integer()]
+    words = dict.fromkeys(["", *metric.missing_values, *whole, *map(repr, numbers)])
+    listed = [*map(text_literal, words), *_NAN]
+    yield among(stripped(as_text(column)), listed, but=True)
 
 
 def _condition(attribute: Attribute, codes: list[int], dates: str) -> str:
@@ -62,11 +88,19 @@ def _among(column: str, attribute: Attribute, codes: list[int], dates: str) -> s
     if attribute.edges is None:
         return _listed(column, attribute, codes)
     fits = attribute.outside == "error"
-    column = stripped(column) if attribute.strip else column
-    read = day_sql(column, dates) if attribute.days else column
+    read = _read(column, attribute, dates)
     ranges = [_bins(read, attribute, run, fits=fits) for run in runs(codes)]
     inside = ranges[0] if len(ranges) == 1 else f"({' OR '.join(ranges)})"
     return " AND ".join([inside, *([] if fits else _but_missing(column, attribute, codes, dates))])
+
+
+def _read(column: str, attribute: Attribute, dates: str) -> str:
+    """Write what of a row is compared with the ends of bins."""
+    if not attribute.days or not (dates or attribute.strip):
+        return column
+    text = stripped(as_text(column)) if attribute.strip else as_text(column)
+    # A date or a moment as a text is written as in ISO 8601, whatever the texts of a file.
+    return day_sql(text, dates, otherwise=text)
 
 
 def _but_missing(column: str, attribute: Attribute, codes: list[int], dates: str) -> Iterator[str]:
@@ -74,6 +108,8 @@ def _but_missing(column: str, attribute: Attribute, codes: list[int], dates: str
     words = attribute.missing_values
     if not attribute.days:
         ends = [(attribute.thresholds[c], attribute.thresholds[c + 1]) for c in codes]
+        if any(high == math.inf for _, high in ends):
+            yield among(as_text(column), _NAN, but=True)
         inside = [n for n in numbers_among(words) if any(a <= n <= b for a, b in ends)]
         if inside:
             yield among(column, list(map(repr, inside)), but=True)
@@ -82,15 +118,14 @@ def _but_missing(column: str, attribute: Attribute, codes: list[int], dates: str
     bins = [attribute.days[code] for code in codes]
     for day in days:
         if any(first <= day <= last for first, last in bins):
-            read = day_sql(column, dates)
+            read = _read(column, attribute, dates)
             yield f"NOT ({read} >= '{day}' AND {read} < '{day + ONE_DAY}')"
     # A text lies between two days only if it begins as their years do, in any collation.
     years = [(str(first)[:4], str(last + ONE_DAY)[:4]) for first, last in bins]
-    begins = {word: day_text(word, dates)[:4] for word in words}
+    begins = {word: (day_text(word, dates) or word)[:4] for word in words}
     texts = [word for word in words if any(low <= begins[word] <= high for low, high in years)]
     if texts := [word for word in texts if word not in map(str, days)]:
-        column = column if attribute.strip else stripped(column)
-        yield among(column, list(map(text_literal, texts)), but=True)
+        yield among(stripped(as_text(column)), list(map(text_literal, texts)), but=True)
 
 
 def _exact_ways(
@@ -161,8 +196,8 @@ def _ends(attribute: Attribute, run: Item) -> tuple[str, str]:
     low, high = edges[run.first], edges[run.last + 1]
     is_last = run.last == len(edges) - 2
     return (
-        "" if low == float("-inf") else f">= {low!r}",
-        "" if high == float("inf") else f"{'<=' if is_last else '<'} {high!r}",
+        "" if low == -math.inf else f">= {low!r}",
+        "" if high == math.inf else f"{'<=' if is_last else '<'} {high!r}",
     )
 
 

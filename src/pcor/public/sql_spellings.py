@@ -35,6 +35,11 @@ def stripped(column: str) -> str:
     return f"TRIM({column}, {text_literal(BLANKS)})"
 
 
+def as_text(column: str) -> str:
+    """Write a column of any kind as texts."""
+    return f"CAST({column} AS VARCHAR)"
+
+
 def among(column: str, literals: Sequence[str], *, but: bool = False) -> str:
     """Write that a column is one of these, or none of them."""
     if len(literals) == 1:

@@ -136,7 +136,8 @@ class Settings:
     utility: object = field(
         default="population",
         metadata=_option(
-            "What to maximise: population or overlap.",
+            "Which contexts are better: those that cover more rows (population), or that share "
+            "more rows with a chosen context or the start (overlap).",
             names=lambda: UTILITIES,
             only=True,
             label="Prefers",

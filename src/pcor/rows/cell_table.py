@@ -156,6 +156,24 @@ class CellTable(Cells):
         )
         return self._narrowed(pairs, np.arange(len(self.cell_numbers)))
 
+    def nearest_in(self, masks: Words, value: float, wanted: int) -> CellTable:
+        """Return only the pairs with the nearest rows of some context on each side of a metric.
+
+        Enough to judge the value in these contexts by a rule that looks at no more than ``wanted``
+        rows on each side of it.
+        """
+        from pcor._kernels.coverage import covered_places
+
+        seen, at = np.zeros(len(self.values), dtype=bool), self.place(value)
+        for mask in masks:
+            pairs = covered_places(mask, self.required)
+            middle = int(np.searchsorted(pairs, at))
+            # Above stands the judged row, too: one row more.
+            for side, rows in ((pairs[:middle][::-1], wanted), (pairs[middle:], wanted + 1)):
+                counts = self.counts[side]
+                seen[side[np.cumsum(counts) - counts < rows]] = True
+        return self._narrowed(np.flatnonzero(seen), np.arange(len(self.cell_numbers)))
+
     def near(self, mask: Words) -> CellTable:
         """Return what the context and its one-bit neighbours can cover."""
         from pcor._kernels.coverage import nearly_covered_places

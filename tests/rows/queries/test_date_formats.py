@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -130,21 +131,22 @@ WORD = "1.1.2019"  # means that there is none
 TEXTS = ["10.2.2018", "1.3.2018 8:00", "31.12.2018", "01.02.2019", WORD, "14.3.2019", "", None]
 
 
-def selected(kind: str, condition: str) -> set[int]:
-    rows = list(enumerate(TEXTS))
+def selected(kind: str, condition: str, cells: Sequence[object], column: str) -> set[int]:
+    rows = list(enumerate(cells))
     query = f'SELECT "row" FROM rows WHERE {condition}'  # noqa: S608
     if kind == "duckdb":
         with closing(duckdb.connect()) as connection:
-            connection.execute('CREATE TABLE rows ("row" INTEGER, "day" TEXT)')
+            connection.execute(f'CREATE TABLE rows ("row" INTEGER, "day" {column})')
             connection.executemany("INSERT INTO rows VALUES (?, ?)", rows)
             return {row for (row,) in connection.execute(query).fetchall()}
     if kind == "sqlite":
         with closing(sqlite3.connect(":memory:")) as connection:
-            connection.execute('CREATE TABLE rows ("row" INTEGER, "day" TEXT)')
+            connection.execute(f'CREATE TABLE rows ("row" INTEGER, "day" {column})')
             connection.executemany("INSERT INTO rows VALUES (?, ?)", rows)
             return {row for (row,) in connection.execute(query)}
     with psycopg.connect(postgres().new_database()) as connection:
-        connection.execute('CREATE TEMPORARY TABLE rows ("row" INTEGER, "day" TEXT)')
+        made = f'CREATE TEMPORARY TABLE rows ("row" INTEGER, "day" {column})'
+        connection.execute(made.encode())
         connection.cursor().executemany("INSERT INTO rows VALUES (%s, %s)", rows)
         return {row for (row,) in connection.execute(query.encode()).fetchall()}
 
@@ -160,7 +162,37 @@ def test_a_context_as_sql_selects_its_rows(kind: str) -> None:
             mask = sum(1 << code for code in range(low, high + 1))
             values, _ = table.distribution(mask)
             condition = pcor.Context.from_mask(declared, mask).where()
-            assert selected(kind, condition) == {int(value) for value in values}
+            assert selected(kind, condition, TEXTS, "TEXT") == {int(value) for value in values}
+
+
+DATES = [
+    dt.datetime(2018, 2, 10), dt.datetime(2018, 3, 1, 8), dt.datetime(2018, 12, 31, 23, 59),
+    dt.datetime(2019, 1, 1, 12), dt.datetime(2019, 3, 14, 23), dt.datetime(2019, 3, 15), None,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("column", ["DATE", "TIMESTAMP"])
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [
+        *(("duckdb", form) for form in ("D.M.YYYY", "YYYYMMDD", "MM/DD/YYYY", "")),
+        ("postgresql", "D.M.YYYY"),
+    ],
+)
+def test_a_context_as_sql_selects_its_rows_of_dates_that_are_no_texts(
+    kind: str, form: str, column: str
+) -> None:
+    """A database sniffs dates in a file that has them as texts."""
+    declared = schema(form, missing_values=["2019-01-01", "n/a"], strip=True)
+    days = [day if day is None or column == "TIMESTAMP" else day.date() for day in DATES]
+    metric = [float(row) for row in range(len(days))]
+    arrow = {"DATE": pa.date32(), "TIMESTAMP": pa.timestamp("us")}[column]
+    table = pcor.Table(pa.table({"day": pa.array(days, arrow), "m": metric}), declared)
+    for low, high in [(0, 1), (10, 13), (11, 11), (0, 13)]:
+        mask = sum(1 << code for code in range(low, high + 1))
+        values, _ = table.distribution(mask)
+        condition = pcor.Context.from_mask(declared, mask).where()
+        assert selected(kind, condition, days, column) == {int(value) for value in values}
 
 
 # -- drafts ----------------------------------------------------------------------------------------
