@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -43,6 +44,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     from tests.helpers.scheduling import rank
 
     items.sort(key=lambda item: rank(item.nodeid))
+
+
+def pytest_collection_finish() -> None:
+    """Have the garbage collector look at what tests make, not at all that was imported for them."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Let it look at everything again: some libraries count what is left when Python ends."""
+    gc.unfreeze()
 
 
 @pytest.hookimpl(optionalhook=True)

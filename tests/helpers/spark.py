@@ -9,6 +9,8 @@ import importlib.util
 import os
 import shutil
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -22,6 +24,12 @@ PARTITIONS = 4
 # A few hundred rows are counted long before the Java machine has made fast code for that.
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 VARIABLES = {"PYSPARK_SUBMIT_ARGS": f"--driver-java-options '{QUICK_START}' pyspark-shell"}
+
+# Nor is a query worth a program of its own, compiled before its few rows are read.
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 
 
 @cache
@@ -42,6 +50,8 @@ def _session() -> Any:
             return "needs Spark, which is installed here but does not start"
     session.sparkContext.setLogLevel("OFF")
     session.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
+    for name, value in INTERPRETED.items():
+        session.conf.set(name, value)
     return session
 
 
@@ -53,6 +63,16 @@ def spark() -> Any:
     if isinstance(session, str):
         pytest.skip(session)
     return session
+
+
+@contextmanager
+def compiled() -> Iterator[None]:
+    """Have Spark compile each query, as it does unless it is told not to."""
+    for name in INTERPRETED:
+        spark().conf.unset(name)
+    yield
+    for name, value in INTERPRETED.items():
+        spark().conf.set(name, value)
 
 
 def spark_frame(rows: pa.Table) -> Any:

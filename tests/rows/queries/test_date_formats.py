@@ -28,7 +28,8 @@ FORMATS = [
     "DD.MM.YYYY", "D.M.YYYY", "MM/DD/YYYY", "M/D/YYYY", "D-M-YYYY", "DD MM YYYY",
     "YYYY/MM/DD", "YYYY/M/D", "YYYYMMDD", "DDMMYYYY", "YYYY-D-M",
 ]  # fmt: skip
-SPAN = {"by": "month", "from": "2018-02-10", "to": "2019-03-14"}
+# Months of one digit and of two, in two years; a part of the first and of the last.
+SPAN = {"by": "month", "from": "2018-11-10", "to": "2019-03-14"}
 ENGINES = ["duckdb", "polars", "sqlite"]
 Day = tuple[str, dt.date]
 
@@ -51,7 +52,7 @@ def said(day: dt.date, form: str, *, short: str = "") -> str:
 def columns(draw: st.DrawFn) -> tuple[str, list[Day]]:
     """Return a format, and days as somebody writes them in it."""
     form = draw(st.sampled_from(FORMATS))
-    near = st.dates(dt.date(2018, 2, 1), dt.date(2019, 3, 31))
+    near = st.dates(dt.date(2018, 11, 1), dt.date(2019, 3, 31))
     days = draw(st.lists(near | st.dates(dt.date(1000, 1, 1)), min_size=1, max_size=12))
     short, times = st.sampled_from(["", "M", "D", "MD"]), ["", "", " 23:59", " 00:00:00.5"]
     return form, [
@@ -84,7 +85,7 @@ def test_a_day_in_any_format_is_read_as_it_was_meant(
 FEW: list[tuple[str, list[Day]]] = [
     ("D.M.YYYY", [("1.2.2019", dt.date(2019, 2, 1)), ("01.12.2018 7:00", dt.date(2018, 12, 1))]),
     ("M/D/YYYY", [("3/14/2019", dt.date(2019, 3, 14)), ("03/15/2019", dt.date(2019, 3, 15))]),
-    ("YYYYMMDD", [("20180210", dt.date(2018, 2, 10)), ("20180209", dt.date(2018, 2, 9))]),
+    ("YYYYMMDD", [("20181110", dt.date(2018, 11, 10)), ("20181109", dt.date(2018, 11, 9))]),
 ]
 
 
@@ -128,7 +129,7 @@ def test_check_shows_the_owner_what_is_no_day() -> None:
 # -- contexts as SQL -------------------------------------------------------------------------------
 
 WORD = "1.1.2019"  # means that there is none
-TEXTS = ["10.2.2018", "1.3.2018 8:00", "31.12.2018", "01.02.2019", WORD, "14.3.2019", "", None]
+TEXTS = ["10.11.2018", "1.12.2018 8:00", "31.12.2018", "01.02.2019", WORD, "14.3.2019", "", None]
 
 
 def selected(kind: str, condition: str, cells: Sequence[object], column: str) -> set[int]:
