@@ -194,7 +194,9 @@ def _read_file(path: Path | Snapshot, columns: list[str], written: SourceFormat)
         return read_sheet(path, written.sheet).select(columns)
     with _opened(path) as place:
         if file_kind(path) == "parquet":
-            return parquet.read_table(place, columns=columns)
+            # parquet.read_table would import Arrow's datasets, and with them pandas.
+            with parquet.ParquetFile(place) as file:
+                return file.read(columns=columns).select(columns)
         options = csv_options(written, columns)
         options["convert_options"].include_columns = columns
         return csv.read_csv(place, **options)
