@@ -71,6 +71,10 @@ class RemoteCellTable(Cells):
             self._whole = self._with_pairs(self._pushdown.pairs())
         return self._whole
 
+    def with_row(self, required: Words, places: NDArray[np.int64], value: float) -> Cells:
+        """Return the same with one row more, which is here and not in the engine."""
+        raise NotImplementedError
+
     def read_all(self) -> None:
         """Read all pairs where the rows may change; refuse if an engine may not hand them over."""
         self._pushdown.check_fits()

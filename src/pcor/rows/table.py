@@ -27,7 +27,8 @@ from pcor.public.space import Space
 from pcor.rows.cell_table import CellTable
 from pcor.rows.cells import Cells, Distribution, Rule, cell_bits
 from pcor.rows.columns import check_columns, check_separator, read_columns
-from pcor.rows.encoding import EncodedRows, encode
+from pcor.rows.encoded_rows import EncodedRows
+from pcor.rows.encoding import encode
 from pcor.rows.engines.source import open_engine
 from pcor.rows.keys import check_key, find_rows, plain_key
 from pcor.rows.queries.pushdown import KeyedRow, Pushdown
@@ -48,6 +49,8 @@ class Record:
     key: int | str
     value: float
     space: Space
+    # Whether it is among the rows that are counted, also where a person has more.
+    counted: bool = True
 
 
 def check_table(table: object) -> None:
@@ -163,8 +166,9 @@ class Table:
             raise RecordError(
                 f"{self.schema.id} {key!r} names more than one row; the id column must be unique"
             )
-        own_key, value, codes = found[0]
-        return Record(plain_key(own_key), value, Space(self.schema, mask_of(self.schema, codes)))
+        own_key, value, codes, counted = found[0]
+        space = Space(self.schema, mask_of(self.schema, codes))
+        return Record(plain_key(own_key), value, space, counted)
 
     def find(self, key: int | str) -> list[KeyedRow]:
         """Return the rows that a key names; more than one only to say so. Private."""
@@ -172,13 +176,44 @@ class Table:
             return self._find(key)
         if self.pushdown is not None:
             return find_rows(self.pushdown, key)
-        rows = self.rows
-        return [
-            KeyedRow(
-                self.key_of(int(row)), float(rows.metric[row]), tuple(rows.cells[rows.cell[row]])
-            )
-            for row in _matching(rows, key)
-        ]
+        rows, others = self.rows, self.rows.left_out
+        found = [_keyed(rows, int(row)) for row in _matching(rows, key)]
+        if others is not None:
+            for row in _matching(others, key).tolist():
+                counted = rows.twin(others, row) is not None
+                found.append(_keyed(others, row)._replace(counted=counted))
+        return found
+
+    def holding(self, record: Record) -> Table:
+        """Return the table with the queried record among the rows that are counted. Private.
+
+        It is, but for a record of somebody of whom only some rows are counted. A record is public,
+        and held in addition to the rows of its person that are.
+        """
+        if record.counted:
+            return self
+        required = self.words([record.space.fixed])[0]
+        places = np.flatnonzero([record.space.fixed >> bit & 1 for bit in range(self.schema.width)])
+        other = self.with_cells(self.cells.with_row(required, places, record.value))
+        if self._encoded is not None:
+            others = self.rows.left_out or self.rows
+            other._encoded = self.rows.joined(others, int(_matching(others, record.key)[0]))
+        return other
+
+    def row_of(self, record: Record) -> int:
+        """Return the place of the row that stands for a record among the rows in memory. Private.
+
+        It is the record's own; or one of the same person that holds the same, where of the two only
+        one is counted. ``holding`` has one for every record.
+        """
+        rows, others = self.rows, self.rows.left_out
+        own = _matching(rows, record.key)
+        if len(own) == 0 and others is not None:
+            twin = rows.twin(others, int(_matching(others, record.key)[0]))
+            own = np.array([] if twin is None else [twin])
+        if len(own) == 0:
+            raise RecordError("the record is not among the rows that are counted")
+        return int(own[0])
 
     def found_by(self, find: Callable[[int | str], list[KeyedRow]]) -> Table:
         """Return the same table with another way to find the rows that a key names. Private."""
@@ -254,20 +289,48 @@ class Table:
 
     def not_one_row(self, keys: Iterable[int | str]) -> list[int | str]:
         """Return the keys that name no row, or several. Private."""
-        own = self.rows.keys
-        if own is None:
-            named = Counter[int | str](range(len(self.rows.metric)))
-        else:
-            values = own.tolist() if isinstance(own, np.ndarray) else own.to_pylist()
-            named = Counter(plain_key(value) for value in values if value is not None)
+        named = Counter[int | str]()
+        for rows in (self.rows, self.rows.left_out):
+            if rows is not None:
+                named.update(_all_keys(rows))
         return [key for key in keys if named[plain_key(key)] != 1]
 
     def key_of(self, row: int) -> int | str:
         """Return the row's own key, however the request spelled it. Private."""
-        keys = self.rows.keys
-        if keys is None:
-            return row
-        return int(keys[row]) if isinstance(keys, np.ndarray) else plain_key(keys[row].as_py())
+        return _key_of(self.rows, row)
+
+    @property
+    def people(self) -> NDArray[np.int32]:
+        """For each row in memory, a number that stands for its person. Private.
+
+        Rows of one person have the same number. Where the schema does not say whose rows are whose,
+        each row is a person of its own.
+
+        Raises:
+            SourceError: the rows are not in memory.
+        """
+        people = self.rows.people
+        return np.arange(len(self.rows.metric), dtype=np.int32) if people is None else people
+
+
+def _all_keys(rows: EncodedRows) -> Iterable[int | str]:
+    """Return the keys of rows that have one."""
+    if rows.keys is None:
+        return range(len(rows.metric))
+    values = rows.keys.tolist() if isinstance(rows.keys, np.ndarray) else rows.keys.to_pylist()
+    return [plain_key(value) for value in values if value is not None]
+
+
+def _key_of(rows: EncodedRows, row: int) -> int | str:
+    keys = rows.keys
+    if keys is None:
+        return row
+    return int(keys[row]) if isinstance(keys, np.ndarray) else plain_key(keys[row].as_py())
+
+
+def _keyed(rows: EncodedRows, row: int) -> KeyedRow:
+    codes = tuple(rows.cells[rows.cell[row]])
+    return KeyedRow(_key_of(rows, row), float(rows.metric[row]), codes)
 
 
 def _cell_table(rows: EncodedRows, schema: Schema) -> CellTable:

@@ -87,11 +87,12 @@ class CellSums:
 
 
 class KeyedRow(NamedTuple):
-    """A row that a key names. Private."""
+    """A row that a key names, and whether it is counted. Private."""
 
     key: object
     value: float
     codes: tuple[int, ...]
+    counted: bool = True
 
 
 class Pushdown:
