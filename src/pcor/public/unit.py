@@ -62,6 +62,29 @@ class PrivacyUnit:
         """How many rows are added or removed, one after the other, between neighbours at most."""
         return self.rows * self.changes
 
+    @property
+    def difference(self) -> str:
+        """By what two tables with people in them differ that are to be hard to tell apart."""
+        most = (
+            f"at most {self.rows:,} of which are counted"
+            if self.chooses
+            else (f"at most {self.rows:,}")
+        )
+        return (
+            f"all rows of one person, {most} (for the record's own person: all of their other rows)"
+        )
+
+    @property
+    def summary(self) -> str:
+        """Who is protected, as a line to add to a plan; nothing where that is a row."""
+        if not self.is_person:
+            return ""
+        kept = ", and no more are counted" if self.chooses else ""
+        return (
+            f"\nProtected: a person by {self.person!r}, with up to {self.rows:,} rows together"
+            f"{kept}."
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return who is protected, for certificates and plans."""
         if not self.is_person:

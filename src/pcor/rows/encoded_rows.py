@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+
+class PeopleGroups(NamedTuple):
+    """People whose rows are in the same cells, as kernels read them. Private.
+
+    Attributes:
+        starts: where the cells of each group begin, and where those of the last end.
+        cells: of all groups, one after the other.
+        counts: how many people are in each group.
+    """
+
+    starts: NDArray[np.int64]
+    cells: NDArray[np.int64]
+    counts: NDArray[np.int64]
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,6 +58,26 @@ class EncodedRows:
         people = None if self.people is None else self.people[rows]
         return EncodedRows(
             cell.astype(np.int32), self.cells[present], self.metric[rows], keys, people
+        )
+
+    @cached_property
+    def groups(self) -> PeopleGroups:
+        """The people by the cells that their rows are in: all that a context can tell of them."""
+        if self.people is None:
+            raise ValueError("nobody said whose rows are whose")
+        size = len(self.cells)
+        person, cell = np.divmod(np.unique(self.people.astype(np.int64) * size + self.cell), size)
+        first = np.flatnonzero(np.concatenate([[True], person[1:] != person[:-1]]))
+        lengths = np.diff(np.append(first, len(person)))
+        starts, cells, counts = [np.zeros(1, np.int64)], [cell[:0]], [cell[:0]]
+        for length in np.unique(lengths):
+            of_length = cell[first[lengths == length, np.newaxis] + np.arange(length)]
+            alike, several = np.unique(of_length, axis=0, return_counts=True)
+            starts.append(np.full(len(alike), length))
+            cells.append(alike.reshape(-1))
+            counts.append(several)
+        return PeopleGroups(
+            np.cumsum(np.concatenate(starts)), *map(np.concatenate, (cells, counts))
         )
 
     def of_person(self, person: int) -> NDArray[np.int64]:

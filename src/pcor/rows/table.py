@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from pcor.rows.keys import check_key, find_rows, plain_key
 from pcor.rows.queries.pushdown import KeyedRow, Pushdown
 from pcor.rows.queries.queries import PAIRS_LIMIT
 from pcor.rows.remote import RemoteCellTable, allowed_codes
+from pcor.support.threads import in_slices
 
 # Cells and levels are paired by a table of all combinations while it has at most this many entries.
 _MOST_COMBINATIONS = 1 << 24
@@ -222,9 +223,26 @@ class Table:
         return other
 
     def with_cells(self, cells: Cells) -> Table:
-        """Return a table of other cells; its keys are those of this one. Private."""
+        """Return a table of other cells; its keys are those of this one. Private.
+
+        Whose rows the cells are made of is not known of it; ``without_rows`` keeps that.
+        """
         other = copy(self)
         other.cells = cells
+        if self._encoded is not None:
+            other._encoded = replace(self._encoded, people=None)
+        return other
+
+    def without_rows(self, rows: Sequence[int] | NDArray[np.int64]) -> Table:
+        """Return a table without some of the rows in memory, such as all of one person. Private.
+
+        Args:
+            rows: their places among ``rows``. At least one other row must be left.
+        """
+        kept = np.delete(np.arange(len(self.rows.metric)), np.asarray(rows, dtype=np.int64))
+        other = copy(self)
+        other._encoded = replace(self.rows.taken(kept), left_out=self.rows.left_out)
+        other.cells = _cell_table(other._encoded, self.schema)
         return other
 
     def in_family(self, schema: Schema) -> Table:
@@ -260,6 +278,29 @@ class Table:
     def populations(self, masks: Sequence[int]) -> NDArray[np.int64]:
         """Return how many rows each context covers. Private."""
         return self.cells.populations(self.words(masks))
+
+    def people_in(self, masks: Sequence[int]) -> NDArray[np.int64]:
+        """Return how many people have a row that each context covers. Private."""
+        from pcor._kernels.coverage import people_totals
+
+        self.check_people_known()
+        words, out = self.words(masks), np.empty(len(masks), dtype=np.int64)
+        groups, required = self.rows.groups, self.cells.cell_required
+        in_slices(len(masks), lambda s: people_totals(words[s], required, *groups, out[s]), 64)
+        return out
+
+    def check_people_known(self) -> None:
+        """Refuse to count people where it is not known here whose rows are whose.
+
+        Raises:
+            ParameterError: the rows are in an engine, or nobody said whose they are.
+        """
+        if self._encoded is None or self._encoded.people is None:
+            raise ParameterError(
+                "people are counted one by one, so the rows have to be in memory, with their "
+                "person in the schema: give a file or a frame such as pandas, Polars or Arrow; or "
+                "take utility 'population', which counts rows in any engine"
+            )
 
     def distribution(self, mask: int) -> Distribution:
         """Return the distinct metric values of a population, rising, and their counts. Private."""
@@ -310,6 +351,8 @@ class Table:
             SourceError: the rows are not in memory.
         """
         people = self.rows.people
+        if people is None and self.schema.unit.is_person:
+            raise SourceError("it is not known whose the rows of these cells are")
         return np.arange(len(self.rows.metric), dtype=np.int32) if people is None else people
 
 
