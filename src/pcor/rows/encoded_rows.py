@@ -100,7 +100,7 @@ class EncodedRows:
         return int(found[0]) if len(found) else None
 
     def joined(self, other: EncodedRows, row: int) -> EncodedRows:
-        """Return the rows and, as the last, one of another table's; a new cell is the last, too."""
+        """Return the rows and, as the last, one of those left out; a new cell is the last, too."""
         codes = other.cells[other.cell[row]]
         found = np.flatnonzero((self.cells == codes).all(axis=1))
         cell = int(found[0]) if len(found) else len(self.cells)
@@ -120,5 +120,7 @@ class EncodedRows:
             np.append(self.metric, other.metric[row]),
             keys,
             people,
-            self.left_out,
+            None
+            if len(other.metric) == 1
+            else other.taken(np.delete(np.arange(len(other.metric)), row)),
         )

@@ -104,6 +104,8 @@ class Table:
         engine = open_engine(source, memory, self.schema.source)
         self.pushdown: Pushdown | None = None
         self._encoded: EncodedRows | None = None
+        self._held: int | str | None = None
+        self._without_held: Table | None = None  # the same table without that record
         self._find: Callable[[int | str], list[KeyedRow]] | None = None
         if engine is None:
             columns = read_columns(source, self.schema.columns, self.schema.source)
@@ -191,14 +193,17 @@ class Table:
         It is, but for a record of somebody of whom only some rows are counted. A record is public,
         and held in addition to the rows of its person that are.
         """
-        if record.counted:
+        if record.counted or self._held == record.key:
             return self
+        if self._without_held is not None:
+            return self._without_held.holding(record)
         required = self.words([record.space.fixed])[0]
         places = np.flatnonzero([record.space.fixed >> bit & 1 for bit in range(self.schema.width)])
         other = self.with_cells(self.cells.with_row(required, places, record.value))
         if self._encoded is not None:
             others = self.rows.left_out or self.rows
             other._encoded = self.rows.joined(others, int(_matching(others, record.key)[0]))
+        other._held, other._without_held = record.key, self
         return other
 
     def row_of(self, record: Record) -> int:
