@@ -537,6 +537,7 @@ class Schema:
         metric: str,
         attributes: Sequence[str] | None = None,
         id: str | None = None,  # noqa: A002 (as of a schema)
+        person: str | None = None,
         name: str = "",
     ) -> Schema:
         """Propose a schema for a table. For the owner's eyes: its values were read off the rows.
@@ -549,11 +550,14 @@ class Schema:
             metric: the column to judge by.
             attributes: the columns that contexts speak of; by default a few are proposed.
             id: the column that names a record.
+            person: the column that says whose a row is.
             name: of the dataset.
         """
         from pcor.audit.schema_draft import draft
 
-        found = draft(source, metric=metric, attributes=attributes, id_column=id, name=name)
+        found = draft(
+            source, metric=metric, attributes=attributes, id_column=id, person=person, name=name
+        )
         return found.schema
 
     def check(self, source: Any) -> list[Misfit]:
