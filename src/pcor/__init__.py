@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         WidestFirst,
     )
     from pcor.search.coe import MatchingContexts, is_outlier, matching_contexts, outliers
-    from pcor.search.utility import Overlap, Population, PopulationSize, Utility
+    from pcor.search.utility import Overlap, People, Population, PopulationSize, Utility
 
     __version__: str
 
@@ -71,6 +71,7 @@ __all__ = [
     "Neighbourhood",
     "Overlap",
     "PcorError",
+    "People",
     "Plan",
     "Population",
     "PopulationSize",
@@ -123,7 +124,7 @@ _NAMES_OF = {
     "rows.table": "Table",
     "search": "BreadthFirst DepthFirst Direct RandomWalk Search Uniform WidestFirst",
     "search.coe": "MatchingContexts is_outlier matching_contexts outliers",
-    "search.utility": "Overlap Population PopulationSize Utility",
+    "search.utility": "Overlap People Population PopulationSize Utility",
 }
 _MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in names.split()}
 

@@ -59,6 +59,28 @@ def totals(masks: Array, required: Array, weights: Array, out: Array) -> None:
 
 
 @kernel
+def people_totals(
+    masks: Array, required: Array, starts: Array, cells: Array, counts: Array, out: Array
+) -> None:
+    """Count the people with a row in a covered cell, for each context.
+
+    Twin: ``tests.helpers.naive.people``. People whose rows are in the same cells are counted
+    together: those of group g have the cells from ``starts[g]`` up to ``starts[g + 1]``.
+    """
+    covered = np.empty(len(required), dtype=np.bool_)
+    for row in range(len(masks)):
+        for cell in range(len(required)):
+            covered[cell] = covers(masks[row], required, cell)
+        total = 0
+        for group in range(len(counts)):
+            for place in range(starts[group], starts[group + 1]):
+                if covered[cells[place]]:
+                    total += counts[group]
+                    break
+        out[row] = total
+
+
+@kernel
 def cell_totals(masks: Array, required: Array, weights: Array, out: Array) -> None:
     """Sum several weights of the covered cells, for each context: shape (kinds, contexts)."""
     for row in range(len(masks)):

@@ -3,8 +3,9 @@
 Public: everything here. The user gives one number, the total epsilon; the exponent eta of every
 draw follows from it. A draw costs eta times its *score range*: how far apart the changes of two
 scores can be when one row is added or removed. For scores that one row moves by at most d that is
-2*d, and d for a monotone utility under add/remove neighbours (docs/proofs/selection.md). Two price
-lists:
+2*d, and d for a monotone utility under add/remove neighbours (docs/proofs/selection.md). Where all
+rows of a person are added or removed at once, it is so many times that (docs/proofs/people.md). Two
+price lists:
 
 - ``tight``: what docs/proofs prove. A search with p paid choices makes p+1 draws. The final draw
   gets a public share of the budget, the choices before it the rest; with a delta all of them are
@@ -21,6 +22,7 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from pcor.errors import ParameterError, UnknownName, plain
+from pcor.public.unit import ROW, PrivacyUnit
 from pcor.public.zcdp import range_for, rho_for
 
 ACCOUNTINGS = ("tight", "paper")
@@ -151,12 +153,13 @@ def release_cost(
     epsilon: Fraction,
     accounting: str,
     delta: Fraction = Fraction(0),
+    unit: PrivacyUnit = ROW,
 ) -> PrivacyCost:
     """Return the privacy cost of a search: the total, split over its draws."""
     if accounting not in ACCOUNTINGS:
         raise UnknownName("accounting", accounting, ACCOUNTINGS)
     doubled = 1 if utility.monotonic and accounting == "tight" else 2
-    score_range = doubled * Fraction(utility.sensitivity)
+    score_range = doubled * Fraction(utility.sensitivity) * changes_between(utility, unit)
     choices = search.paid_choices
     if delta > 0 and (choices == 0 or accounting == "paper"):
         raise ParameterError(
@@ -176,13 +179,22 @@ def release_cost(
     share = FINAL_SHARE if search.share_of_final_draw is None else search.share_of_final_draw
     final = total * share if choices else total
     each = (total - final) / max(choices, 1)
-    unit = "rho" if delta > 0 else "epsilon"
+    paid_in = "rho" if delta > 0 else "epsilon"
     eta, step_eta = (
         range_for(x) / score_range if delta > 0 else x / score_range for x in (final, each)
     )
     return PrivacyCost(
-        accounting, epsilon, delta, eta, step_eta, _steps(search, choices, each, final, unit)
+        accounting, epsilon, delta, eta, step_eta, _steps(search, choices, each, final, paid_in)
     )
+
+
+def changes_between(utility: object, unit: PrivacyUnit) -> int:
+    """Return how often the sensitivity that a utility declares counts between two neighbours.
+
+    Once for each row that is added or removed. A utility that says what all rows of one person
+    change (``per_person``) is counted for each person.
+    """
+    return unit.changes if getattr(utility, "per_person", False) else unit.row_changes
 
 
 def pure_dp_cost(epsilon: Fraction, score_range: int) -> PrivacyCost:

@@ -15,12 +15,17 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from pcor.errors import UnknownName, plain
+from pcor.public.unit import ROW, PrivacyUnit
 from pcor.support import markup
 
 # The first line of whatever promises nothing.
 OWNER_ONLY = "OWNER ONLY: what follows is private and must not be released."
 
 _RECORD = "the queried record itself: its values and its id or row number are public"
+_RECORD_OF_PERSON = (
+    "the queried record itself: its values, whose it is, and its id or row number are public; the "
+    "other rows of its person are protected like another person's"
+)
 _POSITION = (
     "anyone whose row stands before the record's: the schema has no id column, so adding or "
     "removing such a row changes the record's row number, and the old number names another row"
@@ -29,15 +34,22 @@ _ROWS = "a person with several rows, beyond epsilon for each of them"
 _TIME = "how long the computation took"
 
 
-def _rows(delta: Fraction) -> str:
-    """Say what a person with several rows has: k steps from neighbour to neighbour.
+def _rows(delta: Fraction, unit: PrivacyUnit) -> str:
+    """Say what a person who is several units has: k steps from neighbour to neighbour.
 
     Each step adds delta and multiplies what the steps before have added by exp(epsilon).
     """
+    several, each = _ROWS, "rows"
+    if unit.is_person:
+        several = (
+            f"somebody who is several people by the column {unit.person!r}, beyond epsilon for "
+            "each of them"
+        )
+        each = "of them"
     if delta == 0:
-        return _ROWS
+        return several
     growing = "delta * (1 + exp(epsilon) + ... + exp((k - 1) * epsilon))"
-    return f"{_ROWS} and a delta that grows faster than their number: for k rows {growing}"
+    return f"{several} and a delta that grows faster than their number: for k {each} {growing}"
 
 
 @dataclass(frozen=True)
@@ -72,11 +84,13 @@ class Guarantee:
         """Return the name in full; ``bound`` lists the parameters."""
         raise NotImplementedError
 
-    def neighbours(self, *, by_position: bool) -> str:
+    def neighbours(self, *, by_position: bool, unit: PrivacyUnit = ROW) -> str:
         """Return which two tables are to be hard to tell apart."""
         raise NotImplementedError
 
-    def not_protected(self, record: tuple[str, ...], delta: Fraction) -> tuple[str, ...]:
+    def not_protected(
+        self, record: tuple[str, ...], delta: Fraction, unit: PrivacyUnit = ROW
+    ) -> tuple[str, ...]:
         """Return who or what it does not speak of, beginning with the record."""
         raise NotImplementedError
 
@@ -138,22 +152,25 @@ class OCDP(Guarantee):
         """Name it with the set that it is constrained to."""
         return f"({bound}, COE)-OCDP: output constrained differential privacy"
 
-    def neighbours(self, *, by_position: bool) -> str:
+    def neighbours(self, *, by_position: bool, unit: PrivacyUnit = ROW) -> str:
         """Compare only tables with the same COE."""
         place = "the same place and " if by_position else ""
+        differ = unit.difference if unit.is_person else "one added or removed row"
         return (
-            "tables that differ by one added or removed row and in which the queried record has "
+            f"tables that differ by {differ} and in which the queried record has "
             f"{place}the same, non-empty set of valid contexts (COE)"
         )
 
-    def not_protected(self, record: tuple[str, ...], delta: Fraction) -> tuple[str, ...]:
+    def not_protected(
+        self, record: tuple[str, ...], delta: Fraction, unit: PrivacyUnit = ROW
+    ) -> tuple[str, ...]:
         """Name those who change COE, and COE itself."""
         return (
             *record,
             "anyone whose presence changes the set of valid contexts (COE): the table without them "
             "is not a neighbour, and this definition promises nothing about it",
             "the set of valid contexts itself",
-            _rows(delta),
+            _rows(delta, unit),
             "several releases taken together, beyond the sum of their epsilons and deltas between "
             "tables on which every queried record keeps its set of valid contexts",
             _TIME,
@@ -216,19 +233,21 @@ class PureDP(Guarantee):
         """Name it with who is left out."""
         return f"({bound})-differential privacy for everyone but the queried record"
 
-    def neighbours(self, *, by_position: bool) -> str:
+    def neighbours(self, *, by_position: bool, unit: PrivacyUnit = ROW) -> str:
         """Compare any two tables that hold the record."""
+        differ = unit.difference if unit.is_person else "one other row, added or removed"
         return (
             "any two tables that fit the schema, hold the queried record once"
-            f"{' and at the same place' if by_position else ''}, and differ by "
-            "one other row, added or removed"
+            f"{' and at the same place' if by_position else ''}, and differ by {differ}"
         )
 
-    def not_protected(self, record: tuple[str, ...], delta: Fraction) -> tuple[str, ...]:
+    def not_protected(
+        self, record: tuple[str, ...], delta: Fraction, unit: PrivacyUnit = ROW
+    ) -> tuple[str, ...]:
         """Name nobody but the record, and what no guarantee for one row speaks of."""
         return (
             *record,
-            _rows(delta),
+            _rows(delta, unit),
             "several releases taken together, beyond the sum of their epsilons and deltas",
             _TIME,
         )
@@ -296,6 +315,7 @@ class Promise:
         guarantee: which kind of promise.
         needed: under pure DP, when the context is likely a valid one: what the plan needs for it.
         by_position: whether a record is named by its row number, for want of an id column.
+        unit: who is protected, a row or a person with all of theirs.
     """
 
     epsilon: Fraction
@@ -303,6 +323,7 @@ class Promise:
     guarantee: Guarantee = USUAL
     needed: str = ""
     by_position: bool = False
+    unit: PrivacyUnit = ROW
 
     @property
     def definition(self) -> str:
@@ -312,13 +333,14 @@ class Promise:
     @property
     def neighbours(self) -> str:
         """Which two tables are to be hard to tell apart."""
-        return self.guarantee.neighbours(by_position=self.by_position)
+        return self.guarantee.neighbours(by_position=self.by_position, unit=self.unit)
 
     @property
     def not_protected(self) -> tuple[str, ...]:
         """Who or what the guarantee does not speak of."""
-        record = (_RECORD, _POSITION) if self.by_position else (_RECORD,)
-        return self.guarantee.not_protected(record, self.delta)
+        own = _RECORD_OF_PERSON if self.unit.is_person else _RECORD
+        record = (own, _POSITION) if self.by_position else (own,)
+        return self.guarantee.not_protected(record, self.delta, self.unit)
 
     @property
     def validity(self) -> str:

@@ -13,6 +13,9 @@ A schema file is TOML::
     id_pattern = "C-[0-9]{6}"         # optional: what ids look like, so that misprints are refused
     # positions = "public"            # instead of an id: anybody may know who stands where
     rows = "claims"                   # optional: what a sentence calls the rows
+    person = "driver"                 # optional: the column that says whose a row is,
+    rows_per_person = 8               # with how many rows one person has at most:
+    over = "error"                    # with more, refuse, or "keep" so many of them
 
     [metric]
     column = "amount"
@@ -97,6 +100,7 @@ from pcor.public.record_ids import TYPES, check_declared, matches
 from pcor.public.schema_view import as_html, one_line
 from pcor.public.source_format import SourceFormat
 from pcor.public.spellings import SPELLING
+from pcor.public.unit import OVER, PrivacyUnit, declared_unit
 
 # A schema is declared with these, so they are found here too.
 if TYPE_CHECKING:
@@ -135,6 +139,7 @@ MOST_NUMBERED = 1 << 60
 
 _TABLES = ("dataset", "metric", "attributes", "contexts", "release", "source")
 _DATASET = ("name", "id", "id_type", "id_pattern", "positions", "rows")
+_PERSON = ("person", "rows_per_person", "over")
 _METRIC = ("column", "missing", "label", "unit", "missing_values")
 _DOMAIN = ("values", "edges", "date", "outside", "other", "shares")
 _WORDS = ("label", "unit", "labels")
@@ -165,6 +170,11 @@ class Schema:
         id_pattern: a regular expression (of RE2) that every id matches as a whole. Whatever does
             not is refused before anything is looked up or charged.
         rows: what a sentence calls the rows, in the plural: "claims".
+        person: the column that says whose a row is. All rows of one person are then protected
+            together, where otherwise each row is by itself.
+        rows_per_person: how many rows of one person a table has at most, as anybody may know.
+        over: "error" refuses a table in which somebody has more; "keep" counts only so many of
+            their rows, always the same ones, and costs twice.
         release: how records of this dataset are released where nobody says otherwise:
             ``{"detector": "grubbs", "brevity": 100}``.
         contexts: attribute -> which sets of its values a context may have: "any" (the paper's), a
@@ -192,6 +202,9 @@ class Schema:
     id_type: str | None
     id_pattern: str | None
     rows: str | None
+    person: str | None
+    rows_per_person: int | None
+    over: str
     max_clauses: int | None
     max_named: int | None
     release: Mapping[str, Any]
@@ -212,6 +225,9 @@ class Schema:
         id_type: str | None = None,
         id_pattern: str | None = None,
         rows: str | None = None,
+        person: str | None = None,
+        rows_per_person: int | None = None,
+        over: str = OVER[0],
         contexts: Mapping[str, str] | None = None,
         groups: Mapping[str, Mapping[str, Sequence[Value]]] | None = None,
         max_clauses: int | None = None,
@@ -241,6 +257,9 @@ class Schema:
             "id_type": id_type,
             "id_pattern": id_pattern,
             "rows": rows,
+            "person": person,
+            "rows_per_person": rows_per_person,
+            "over": over,
             "max_clauses": _limit("max_clauses", max_clauses, len(columns)),
             "max_named": _limit("max_named", max_named, None),
             "release": _release(release),
@@ -256,6 +275,7 @@ class Schema:
         if self.id is not None:
             check_name("the id column", self.id)
         check_declared(self.id, self.id_type, self.id_pattern)
+        declared_unit(self.person, self.rows_per_person, self.over)
         if self.positions is not None:
             if self.positions not in POSITIONS:
                 raise SchemaError(f'positions must be "public", not {self.positions!r}')
@@ -371,7 +391,12 @@ class Schema:
     def columns(self) -> tuple[str, ...]:
         """The columns that a table must have."""
         named = (self.metric.column, *(a.name for a in self.attributes))
-        return named if self.id is None else (*named, self.id)
+        return (*named, *(one for one in (self.id, self.person) if one is not None))
+
+    @cached_property
+    def unit(self) -> PrivacyUnit:
+        """Who is protected: a row, or a person with up to so many rows."""
+        return declared_unit(self.person, self.rows_per_person, self.over)
 
     @property
     def noun(self) -> str:
@@ -443,7 +468,8 @@ class Schema:
     def to_dict(self) -> dict[str, Any]:
         """Return the schema in the shape of a schema file; the order of attributes matters."""
         # What is not declared is left out: older schemas keep their fingerprints.
-        dataset = {key: getattr(self, key) for key in _DATASET}
+        dataset = {key: getattr(self, key) for key in (*_DATASET, *_PERSON)}
+        dataset["over"] = self.over if self.over != OVER[0] else None
         limits = {key: getattr(self, key) for key in _LIMITS if getattr(self, key) is not None}
         metric = {key: getattr(self.metric, key) for key in _METRIC}
         words = list(self.metric.missing_values)
@@ -492,7 +518,7 @@ class Schema:
             if not isinstance(content, Mapping):
                 raise SchemaError(f"[{table}] must be a table of its own, not a single value")
         dataset = declared.get("dataset", {})
-        _check_keys("[dataset]", dataset, _DATASET)
+        _check_keys("[dataset]", dataset, (*_DATASET, *_PERSON))
         limits = declared.get("contexts", {})
         _check_keys("[contexts]", limits, _LIMITS)
         return cls(
@@ -514,6 +540,7 @@ class Schema:
         metric: str,
         attributes: Sequence[str] | None = None,
         id: str | None = None,  # noqa: A002 (as of a schema)
+        person: str | None = None,
         name: str = "",
     ) -> Schema:
         """Propose a schema for a table. For the owner's eyes: its values were read off the rows.
@@ -526,11 +553,14 @@ class Schema:
             metric: the column to judge by.
             attributes: the columns that contexts speak of; by default a few are proposed.
             id: the column that names a record.
+            person: the column that says whose a row is.
             name: of the dataset.
         """
         from pcor.audit.schema_draft import draft
 
-        found = draft(source, metric=metric, attributes=attributes, id_column=id, name=name)
+        found = draft(
+            source, metric=metric, attributes=attributes, id_column=id, person=person, name=name
+        )
         object.__setattr__(found.schema, "notes", found.notes)
         return found.schema
 

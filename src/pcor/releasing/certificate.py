@@ -314,8 +314,9 @@ def _legend(plan: Plan) -> list[str]:
     epsilon = float(plan.bill.epsilon)
     factor = f", here about {math.exp(epsilon):.3g}" if epsilon <= 20 else ""
     slack = ", apart from the slack delta" if plan.bill.delta else ""
+    whose = "rows" if plan.schema.unit.is_person else "row"
     items.append(
-        "epsilon is the cost in privacy. With or without the row of somebody whom the promise "
+        f"epsilon is the cost in privacy. With or without the {whose} of somebody whom the promise "
         "covers, the chance of an answer differs by a factor of at most "
         f"exp(epsilon){factor}{slack}."
     )
@@ -348,6 +349,8 @@ def _settings(certificate: dict[str, Any], plan: Plan) -> dict[str, object]:
             rest = ", ".join(f"{key} {value}" for key, value in setting.items() if key != "name")
             setting = f"{setting['name']} ({rest})" if rest else setting["name"]
         rows[name] = setting
+    if plan.schema.unit.is_person:
+        rows["protected"] = plan.schema.unit.summary.strip().removeprefix("Protected: ").rstrip(".")
     rows["schema"] = certificate["schema_sha256"]
     # A stored certificate may be of a version that did not name the engine.
     return rows | {

@@ -68,6 +68,7 @@ class Plan:
             self.guarantee,
             needed="" if wanted is None else str(wanted),
             by_position=self.schema.id is None,
+            unit=self.schema.unit,
         )
 
     def needed(self, chance: float | Fraction = 0.99) -> Requirement | None:
@@ -112,6 +113,7 @@ class Plan:
             "possible_contexts": self.space if self.space < 1 << 53 else counted(self.space),
             **chosen,
             **({} if wanted is None else {"needed": wanted.to_dict()}),
+            **({"unit": self.schema.unit.to_dict()} if self.schema.unit.is_person else {}),
             "epsilon": float(self.bill.epsilon),
             "epsilon_exact": plain(self.bill.epsilon),
             "delta": float(self.promise.delta),
@@ -152,6 +154,7 @@ class Plan:
             f"{counted(self.space)} contexts can contain a record.\n"
             f"Detector {self.detector.name}, search {self.search.name}, "
             f"utility {describe_utility(self.utility)['name']}, selection {self.selection}."
+            f"{self.schema.unit.summary}"
         )
 
     def __str__(self) -> str:

@@ -32,7 +32,7 @@ from pcor.rows.table import Record, Table, check_table
 from pcor.search import Explorer, Search
 from pcor.search.best_first import BestFirst
 from pcor.search.margin import MarginOrder
-from pcor.search.utility import Scorer, Utility, awaits_start, counts_rows
+from pcor.search.utility import Scorer, Utility, awaits_start, counts_people, counts_rows
 from pcor.search.validity import Validity
 
 
@@ -74,7 +74,8 @@ def release(
             default what the schema declares under [release]; else lof, or tail with dp.
         search: a search or its name: auto, direct, widest_first, uniform, random_walk,
             depth_first, breadth_first.
-        utility: population, overlap, or an object with sensitivity, monotonic and score.
+        utility: population, overlap, people (each once, whatever rows they have), or an object
+            with sensitivity, monotonic and score.
         samples: how many contexts a sampling search collects: up to a million, 100,000 for
             random_walk, 10,000 for depth_first and breadth_first.
         start: a valid context to start from; by default one is found by validity alone.
@@ -192,7 +193,9 @@ def prepare(plan: Plan, table: Table, records: Sequence[Record]) -> None:
 
 
 def _read_for_utility(plan: Plan, table: Table) -> None:
-    if not counts_rows(plan.utility):
+    if counts_people(plan.utility):
+        table.check_people_known()
+    elif not counts_rows(plan.utility):
         table.read_all()  # the user's own may look at any of the rows
 
 

@@ -35,6 +35,7 @@ from pcor.search.utility import (
     Utility,
     awaits_start,
     chosen_context,
+    counts_people,
     describe_utility,
     get_utility,
     is_additive,
@@ -44,6 +45,8 @@ from pcor.search.utility import (
 Interface = Literal["release", "audit", "service"]
 # All things that a context could name are together worth no more rows than scores can hold.
 MOST_BREVITY = 1 << 30
+# People are counted context by context, so no larger space is listed where nobody raises the limit.
+PEOPLE_LIMIT = 1 << 18
 
 EVERY_INTERFACE: tuple[Interface, ...] = ("release", "audit", "service")
 
@@ -136,8 +139,9 @@ class Settings:
     utility: object = field(
         default="population",
         metadata=_option(
-            "Which contexts are better: those that cover more rows (population), or that share "
-            "more rows with a chosen context or the start (overlap).",
+            "Which contexts are better: those that cover more rows (population), that share more "
+            "rows with a chosen context or the start (overlap), or that cover more people (people; "
+            "in memory, with a person in the schema).",
             names=lambda: UTILITIES,
             only=True,
             label="Prefers",
@@ -331,10 +335,13 @@ class Settings:
         terms = terms_of(guarantee)
         rule = _describable(terms.detector(self.detector, schema))
         utility = get_utility(self.utility)
+        _check_people(utility, schema)
         asked = terms.admit(self, schema, rule, utility)
         # The direct mechanism need not list the whole space then (run.best_first).
         compiled = rule.has_kernel and is_additive(utility)
-        search = self._search(asked, schema, compiled=compiled, guarantee=guarantee)
+        by_people = counts_people(utility)
+        chosen = self if self.limit is not None or not by_people else self._few_contexts(asked)
+        search = chosen._search(asked, schema, compiled=compiled, guarantee=guarantee)
         utility = self._utility(utility, search, schema)
         slack = Fraction(0) if self.delta is None else _delta(self.delta)
         brevity = schema.release.get("brevity", 0) if self.brevity is None else self.brevity
@@ -352,10 +359,15 @@ class Settings:
             steepness=terms.steepness(self, rule),
             brevity=brevity or None,  # so that a request without it is as it was before
         )
-        bill = terms.price(resolved, search, utility, (exact(epsilon), slack))
+        bill = terms.price(resolved, search, schema.unit, (exact(epsilon), slack))
         for eta in {bill.eta, bill.step_eta} - {Fraction(0)}:
             check_exponent(eta)  # refuses an epsilon that cannot be drawn with, before any row
         return Plan(schema, rule, search, utility, guarantee, resolved, bill)
+
+    def _few_contexts(self, asked: str | Search) -> Settings:
+        """Return settings under which no more contexts are listed than people are counted in."""
+        by_name = asked in ("auto", "direct")
+        return replace(self, limit=PEOPLE_LIMIT) if by_name else self
 
     def _search(
         self, asked: str | Search, schema: Schema, *, compiled: bool, guarantee: Guarantee
@@ -457,6 +469,15 @@ def _selection(given: str | None, accounting: str, delta: Fraction) -> str:
             "with a delta every draw is by selection 'exponential'; leave selection out"
         )
     return check_mechanism(given)
+
+
+def _check_people(utility: Utility, schema: Schema) -> None:
+    if counts_people(utility) and not schema.unit.is_person:
+        raise ParameterError(
+            "utility 'people' counts people, and the schema does not say whose rows are whose: "
+            "declare person and rows_per_person under [dataset], or take utility 'population', "
+            "which counts rows"
+        )
 
 
 def _delta(delta: object) -> Fraction:

@@ -15,6 +15,7 @@ from pcor.errors import ParameterError, check_whole
 from pcor.public.accounting import PrivacyCost, pure_dp_cost, release_cost
 from pcor.public.guarantee import OCDP, Guarantee, PureDP
 from pcor.public.schema import Schema
+from pcor.public.unit import PrivacyUnit
 from pcor.search import Search
 from pcor.search.best_first import BestFirst
 from pcor.search.margin import (
@@ -26,7 +27,7 @@ from pcor.search.margin import (
     score_range,
 )
 from pcor.search.registry import is_direct
-from pcor.search.utility import Utility, chosen_context, counts_rows
+from pcor.search.utility import Utility, chosen_context, counts_rows, get_utility
 from pcor.search.validity import Validity
 from pcor.support.arrays import NDArray, np
 
@@ -55,7 +56,7 @@ class Terms(Protocol):
         ...
 
     def price(
-        self, settings: Settings, search: Search, utility: Utility, cost: tuple[Fraction, Fraction]
+        self, settings: Settings, search: Search, unit: PrivacyUnit, cost: tuple[Fraction, Fraction]
     ) -> PrivacyCost:
         """Return what each draw costs, of an epsilon and a delta; the settings are resolved."""
         ...
@@ -94,10 +95,11 @@ class _OCDPTerms:
         return None
 
     def price(
-        self, settings: Settings, search: Search, utility: Utility, cost: tuple[Fraction, Fraction]
+        self, settings: Settings, search: Search, unit: PrivacyUnit, cost: tuple[Fraction, Fraction]
     ) -> PrivacyCost:
         epsilon, delta = cost
-        return release_cost(search, utility, epsilon, settings.accounting, delta)
+        utility = get_utility(settings.utility)
+        return release_cost(search, utility, epsilon, settings.accounting, delta, unit)
 
     def needed(self, plan: Plan, chance: float | Fraction) -> Requirement | None:
         del plan, chance
@@ -156,10 +158,11 @@ class _PureDPTerms:
         return steepness
 
     def price(
-        self, settings: Settings, search: Search, utility: Utility, cost: tuple[Fraction, Fraction]
+        self, settings: Settings, search: Search, unit: PrivacyUnit, cost: tuple[Fraction, Fraction]
     ) -> PrivacyCost:
-        del search, utility
-        return pure_dp_cost(cost[0], score_range(*margin_of(settings)))
+        del search
+        # What several rows change spans at most what each of them does, together.
+        return pure_dp_cost(cost[0], score_range(*margin_of(settings)) * unit.row_changes)
 
     def needed(self, plan: Plan, chance: float | Fraction) -> Requirement | None:
         overlap = chosen_context(plan.utility) is not None

@@ -103,6 +103,16 @@ class Cells(ABC):
         """
 
     @abstractmethod
+    def with_row(self, required: Words, places: NDArray[np.int64], value: float) -> Cells:
+        """Return the same with one row more.
+
+        Args:
+            required: the bits of its attribute values.
+            places: the positions of those bits.
+            value: its metric.
+        """
+
+    @abstractmethod
     def prepare(self, values: Sequence[float], rule: Rule) -> None:
         """Read what a rule needs to judge several metrics, where it is not at hand."""
 

@@ -6,7 +6,6 @@ Private: everything. Errors name the column and what to do, never the value that
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,8 @@ from pcor.public.record_ids import matching
 from pcor.public.schema import Attribute, Metric, Schema
 from pcor.public.source_format import SourceFormat
 from pcor.public.spellings import BLANKS, days_among, numbers_among
+from pcor.rows.encoded_rows import EncodedRows
+from pcor.rows.people import no_single_person, of_people
 
 # Beyond this, squares and ranges of float64 overflow; no real metric is near it.
 LARGEST_METRIC = 1e100
@@ -32,26 +33,8 @@ MOST_ROWS = 2**31 - 1
 _MOST_COMBINATIONS = 1 << 24
 
 
-@dataclass(frozen=True, repr=False)
-class EncodedRows:
-    """The rows that fit the schema, in the order of the source. Private.
-
-    Attributes:
-        cell: for each row, the number of its cell.
-        cells: for each cell, its value of each attribute as a place in the domain.
-        metric: finite numbers.
-        keys: the id column as Arrow has it; or the 0-based row numbers of the source, ``None``
-            where they are simply 0, 1, 2, ...
-    """
-
-    cell: NDArray[np.int32]
-    cells: NDArray[np.int64]
-    metric: NDArray[np.float64]
-    keys: pa.Array | NDArray[np.int64] | None
-
-
 def encode(columns: pa.Table, schema: Schema) -> EncodedRows:
-    """Encode and apply what the schema says about rows that do not fit."""
+    """Encode and apply what the schema says about rows that do not fit, and about people."""
     metric = numbers(columns[schema.metric.column], schema.metric, schema.source)
     keep = ~np.isnan(metric)
     largest = np.abs(metric[keep]).max(initial=0)
@@ -72,14 +55,18 @@ def encode(columns: pa.Table, schema: Schema) -> EncodedRows:
     member[cell] = np.arange(len(cell))
     cells = np.column_stack([codes[member] for codes in codes_of]).astype(np.int64)
     keys = None if schema.id is None else _combined(columns[schema.id])
-    if keep.all():
-        _check_ids(keys, schema)
-        return EncodedRows(cell, cells, metric, keys)
-    kept = np.flatnonzero(keep)
-    present, renumbered = np.unique(cell[kept], return_inverse=True)
-    keys = kept if keys is None else keys.take(pa.array(kept))
-    _check_ids(keys, schema)
-    return EncodedRows(renumbered.astype(np.int32), cells[present], metric[kept], keys)
+    rows = EncodedRows(cell, cells, metric, keys)
+    rows = rows if keep.all() else rows.taken(np.flatnonzero(keep))
+    _check_ids(rows.keys, schema)
+    return rows if schema.person is None else _people(rows, columns[schema.person], keep, schema)
+
+
+def _people(rows: EncodedRows, column: Any, fits: NDArray[np.bool_], schema: Schema) -> EncodedRows:
+    try:
+        names, indices = _distinct(column)
+    except pa.ArrowException:
+        raise no_single_person(schema) from None
+    return of_people(rows, names, indices[fits], schema)
 
 
 def fitting_ids(keys: Any, schema: Schema) -> NDArray[np.bool_]:

@@ -71,6 +71,22 @@ class RemoteCellTable(Cells):
             self._whole = self._with_pairs(self._pushdown.pairs())
         return self._whole
 
+    def with_row(self, required: Words, places: NDArray[np.int64], value: float) -> Cells:
+        """Return the same with one row more, which is here and not in the engine."""
+        from pcor.rows.held_row import HeldRow
+
+        return HeldRow(self, required, places, value)
+
+    def without_pairs(self) -> CellTable:
+        """Return all cells, and no pairs."""
+        return self._part(Pairs(np.zeros(0, np.int32), np.zeros(0), np.zeros(0, np.int64)))
+
+    @property
+    def ends(self) -> Range:
+        """The least and the largest metric of all rows."""
+        cells = self._pushdown.cells
+        return float(cells.lowest.min()), float(cells.highest.max())
+
     def read_all(self) -> None:
         """Read all pairs where the rows may change; refuse if an engine may not hand them over."""
         self._pushdown.check_fits()
@@ -134,8 +150,7 @@ class RemoteCellTable(Cells):
         self._answers = self._read(windows, ranges, values if rule.wants_tails else ())
 
     def _window(self, value: float, rule: Rule) -> Window:
-        cells = self._pushdown.cells
-        return rule.window_on(value, float(cells.lowest.min()), float(cells.highest.max()))
+        return rule.window_on(value, *self.ends)
 
     def _read_whole(self, windows: Sequence[Window]) -> None:
         """Read all pairs where the cells do not bound what is needed; refuse if they are too many.

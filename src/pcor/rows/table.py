@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,14 @@ from pcor.public.space import Space
 from pcor.rows.cell_table import CellTable
 from pcor.rows.cells import Cells, Distribution, Rule, cell_bits
 from pcor.rows.columns import check_columns, check_separator, read_columns
-from pcor.rows.encoding import EncodedRows, encode
+from pcor.rows.encoded_rows import EncodedRows
+from pcor.rows.encoding import encode
 from pcor.rows.engines.source import open_engine
 from pcor.rows.keys import check_key, find_rows, plain_key
 from pcor.rows.queries.pushdown import KeyedRow, Pushdown
 from pcor.rows.queries.queries import PAIRS_LIMIT
 from pcor.rows.remote import RemoteCellTable, allowed_codes
+from pcor.support.threads import in_slices
 
 # Cells and levels are paired by a table of all combinations while it has at most this many entries.
 _MOST_COMBINATIONS = 1 << 24
@@ -48,6 +50,8 @@ class Record:
     key: int | str
     value: float
     space: Space
+    # Whether it is among the rows that are counted, also where a person has more.
+    counted: bool = True
 
 
 def check_table(table: object) -> None:
@@ -100,6 +104,8 @@ class Table:
         engine = open_engine(source, memory, self.schema.source)
         self.pushdown: Pushdown | None = None
         self._encoded: EncodedRows | None = None
+        self._held: int | str | None = None
+        self._without_held: Table | None = None  # the same table without that record
         self._find: Callable[[int | str], list[KeyedRow]] | None = None
         if engine is None:
             columns = read_columns(source, self.schema.columns, self.schema.source)
@@ -163,8 +169,9 @@ class Table:
             raise RecordError(
                 f"{self.schema.id} {key!r} names more than one row; the id column must be unique"
             )
-        own_key, value, codes = found[0]
-        return Record(plain_key(own_key), value, Space(self.schema, mask_of(self.schema, codes)))
+        own_key, value, codes, counted = found[0]
+        space = Space(self.schema, mask_of(self.schema, codes))
+        return Record(plain_key(own_key), value, space, counted)
 
     def find(self, key: int | str) -> list[KeyedRow]:
         """Return the rows that a key names; more than one only to say so. Private."""
@@ -172,13 +179,47 @@ class Table:
             return self._find(key)
         if self.pushdown is not None:
             return find_rows(self.pushdown, key)
-        rows = self.rows
-        return [
-            KeyedRow(
-                self.key_of(int(row)), float(rows.metric[row]), tuple(rows.cells[rows.cell[row]])
-            )
-            for row in _matching(rows, key)
-        ]
+        rows, others = self.rows, self.rows.left_out
+        found = [_keyed(rows, int(row)) for row in _matching(rows, key)]
+        if others is not None:
+            for row in _matching(others, key).tolist():
+                counted = rows.twin(others, row) is not None
+                found.append(_keyed(others, row)._replace(counted=counted))
+        return found
+
+    def holding(self, record: Record) -> Table:
+        """Return the table with the queried record among the rows that are counted. Private.
+
+        It is, but for a record of somebody of whom only some rows are counted. A record is public,
+        and held in addition to the rows of its person that are.
+        """
+        if record.counted or self._held == record.key:
+            return self
+        if self._without_held is not None:
+            return self._without_held.holding(record)
+        required = self.words([record.space.fixed])[0]
+        places = np.flatnonzero([record.space.fixed >> bit & 1 for bit in range(self.schema.width)])
+        other = self.with_cells(self.cells.with_row(required, places, record.value))
+        if self._encoded is not None:
+            others = self.rows.left_out or self.rows
+            other._encoded = self.rows.joined(others, int(_matching(others, record.key)[0]))
+        other._held, other._without_held = record.key, self
+        return other
+
+    def row_of(self, record: Record) -> int:
+        """Return the place of the row that stands for a record among the rows in memory. Private.
+
+        It is the record's own; or one of the same person that holds the same, where of the two only
+        one is counted. ``holding`` has one for every record.
+        """
+        rows, others = self.rows, self.rows.left_out
+        own = _matching(rows, record.key)
+        if len(own) == 0 and others is not None:
+            twin = rows.twin(others, int(_matching(others, record.key)[0]))
+            own = np.array([] if twin is None else [twin])
+        if len(own) == 0:
+            raise RecordError("the record is not among the rows that are counted")
+        return int(own[0])
 
     def found_by(self, find: Callable[[int | str], list[KeyedRow]]) -> Table:
         """Return the same table with another way to find the rows that a key names. Private."""
@@ -187,9 +228,26 @@ class Table:
         return other
 
     def with_cells(self, cells: Cells) -> Table:
-        """Return a table of other cells; its keys are those of this one. Private."""
+        """Return a table of other cells; its keys are those of this one. Private.
+
+        Whose rows the cells are made of is not known of it; ``without_rows`` keeps that.
+        """
         other = copy(self)
         other.cells = cells
+        if self._encoded is not None:
+            other._encoded = replace(self._encoded, people=None)
+        return other
+
+    def without_rows(self, rows: Sequence[int] | NDArray[np.int64]) -> Table:
+        """Return a table without some of the rows in memory, such as all of one person. Private.
+
+        Args:
+            rows: their places among ``rows``. At least one other row must be left.
+        """
+        kept = np.delete(np.arange(len(self.rows.metric)), np.asarray(rows, dtype=np.int64))
+        other = copy(self)
+        other._encoded = replace(self.rows.taken(kept), left_out=self.rows.left_out)
+        other.cells = _cell_table(other._encoded, self.schema)
         return other
 
     def in_family(self, schema: Schema) -> Table:
@@ -226,6 +284,29 @@ class Table:
         """Return how many rows each context covers. Private."""
         return self.cells.populations(self.words(masks))
 
+    def people_in(self, masks: Sequence[int]) -> NDArray[np.int64]:
+        """Return how many people have a row that each context covers. Private."""
+        from pcor._kernels.coverage import people_totals
+
+        self.check_people_known()
+        words, out = self.words(masks), np.empty(len(masks), dtype=np.int64)
+        groups, required = self.rows.groups, self.cells.cell_required
+        in_slices(len(masks), lambda s: people_totals(words[s], required, *groups, out[s]), 64)
+        return out
+
+    def check_people_known(self) -> None:
+        """Refuse to count people where it is not known here whose rows are whose.
+
+        Raises:
+            ParameterError: the rows are in an engine, or nobody said whose they are.
+        """
+        if self._encoded is None or self._encoded.people is None:
+            raise ParameterError(
+                "people are counted one by one, so the rows have to be in memory, with their "
+                "person in the schema: give a file or a frame such as pandas, Polars or Arrow; or "
+                "take utility 'population', which counts rows in any engine"
+            )
+
     def distribution(self, mask: int) -> Distribution:
         """Return the distinct metric values of a population, rising, and their counts. Private."""
         return self.cells.distribution(self.words([mask])[0])
@@ -254,20 +335,50 @@ class Table:
 
     def not_one_row(self, keys: Iterable[int | str]) -> list[int | str]:
         """Return the keys that name no row, or several. Private."""
-        own = self.rows.keys
-        if own is None:
-            named = Counter[int | str](range(len(self.rows.metric)))
-        else:
-            values = own.tolist() if isinstance(own, np.ndarray) else own.to_pylist()
-            named = Counter(plain_key(value) for value in values if value is not None)
+        named = Counter[int | str]()
+        for rows in (self.rows, self.rows.left_out):
+            if rows is not None:
+                named.update(_all_keys(rows))
         return [key for key in keys if named[plain_key(key)] != 1]
 
     def key_of(self, row: int) -> int | str:
         """Return the row's own key, however the request spelled it. Private."""
-        keys = self.rows.keys
-        if keys is None:
-            return row
-        return int(keys[row]) if isinstance(keys, np.ndarray) else plain_key(keys[row].as_py())
+        return _key_of(self.rows, row)
+
+    @property
+    def people(self) -> NDArray[np.int32]:
+        """For each row in memory, a number that stands for its person. Private.
+
+        Rows of one person have the same number. Where the schema does not say whose rows are whose,
+        each row is a person of its own.
+
+        Raises:
+            SourceError: the rows are not in memory.
+        """
+        people = self.rows.people
+        if people is None and self.schema.unit.is_person:
+            raise SourceError("it is not known whose the rows of these cells are")
+        return np.arange(len(self.rows.metric), dtype=np.int32) if people is None else people
+
+
+def _all_keys(rows: EncodedRows) -> Iterable[int | str]:
+    """Return the keys of rows that have one."""
+    if rows.keys is None:
+        return range(len(rows.metric))
+    values = rows.keys.tolist() if isinstance(rows.keys, np.ndarray) else rows.keys.to_pylist()
+    return [plain_key(value) for value in values if value is not None]
+
+
+def _key_of(rows: EncodedRows, row: int) -> int | str:
+    keys = rows.keys
+    if keys is None:
+        return row
+    return int(keys[row]) if isinstance(keys, np.ndarray) else plain_key(keys[row].as_py())
+
+
+def _keyed(rows: EncodedRows, row: int) -> KeyedRow:
+    codes = tuple(rows.cells[rows.cell[row]])
+    return KeyedRow(_key_of(rows, row), float(rows.metric[row]), codes)
 
 
 def _cell_table(rows: EncodedRows, schema: Schema) -> CellTable:

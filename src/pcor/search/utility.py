@@ -2,8 +2,9 @@
 
 Private: the scores. A utility declares what one added or removed row can change it by
 (``sensitivity``) and whether an added row never lowers it (``monotonic``); the accountant prices
-by what is declared, so an undeclared utility is refused. Scores are whole numbers: the draw over
-them is then exact.
+by what is declared, so an undeclared utility is refused. Where a person has several rows, what is
+declared counts for each of them, unless the utility says that it is about people. Scores are whole
+numbers: the draw over them is then exact.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pcor.support.arrays import NDArray, np
 if TYPE_CHECKING:
     from pcor.rows.table import Table
 
-UTILITIES = ("population", "overlap")
+UTILITIES = ("population", "overlap", "people")
 
 # Draws are over 64-bit integers; well inside, differences cannot overflow.
 LARGEST_SCORE = 1 << 60
@@ -46,6 +47,11 @@ class Population:
         values, counts = self.table.distribution(self.context.mask)
         return np.repeat(values, counts)
 
+    @cached_property
+    def people(self) -> int:
+        """How many people have a row that the context covers; the schema says whose each is."""
+        return int(self.table.people_in([self.context.mask])[0])
+
     def shared_with(self, other: Context) -> int:
         """How many rows the context shares with another."""
         if other.schema != self.table.schema:
@@ -62,6 +68,9 @@ class Utility(Protocol):
     mechanism draws without listing all of them, with the same chances. The sums must be what
     ``score`` returns. A derived class that overrides ``score`` without ``cell_weights`` is scored
     by its ``score``.
+
+    One may also have ``per_person = True``: what it declares is then about all rows of one person,
+    added or removed together, and not about each of them.
     """
 
     @property
@@ -148,6 +157,27 @@ class Overlap:
         return self.context
 
 
+@dataclass(frozen=True)
+class People:
+    """The number of people with a row that the context covers.
+
+    All rows of one person, added or removed, change it by 0 or 1 in every context.
+    """
+
+    sensitivity = 1
+    monotonic = True
+    per_person = True
+
+    def score(self, population: Population) -> int:
+        """Return the number of people."""
+        return population.people
+
+
+def counts_people(utility: object) -> bool:
+    """Tell whether the scores are numbers of people; by the very class, as ``counts_rows`` does."""
+    return type(utility) is People and not vars(utility)
+
+
 def counts_rows(utility: object) -> TypeGuard[PopulationSize | Overlap]:
     """Tell whether the scores are known to be counts of rows: sums over cells, 1 for each row.
 
@@ -195,7 +225,10 @@ def get_utility(utility: object) -> Utility:
     if isinstance(utility, str):
         if utility not in UTILITIES:
             raise UnknownName("utility", utility, UTILITIES)
-        return PopulationSize() if utility == "population" else Overlap()
+        named: dict[str, type[Utility]] = dict(
+            zip(UTILITIES, (PopulationSize, Overlap, People), strict=True)
+        )
+        return named[utility]()
     if isinstance(utility, type):
         raise ParameterError(
             f"the utility {utility.__name__} is a class; give an object: {utility.__name__}(...)"
@@ -220,8 +253,9 @@ def _checked(utility: Any) -> Utility:
         raise ParameterError(
             f"{who}: sensitivity must be a positive whole number, as scores are whole numbers"
         )
-    if not isinstance(utility.monotonic, bool):
-        raise ParameterError(f"{who}: monotonic must be True or False")
+    for declared in ("monotonic", "per_person"):
+        if not isinstance(getattr(utility, declared, False), bool):
+            raise ParameterError(f"{who}: {declared} must be True or False")
     checked: Utility = utility
     return checked
 
@@ -229,7 +263,8 @@ def _checked(utility: Any) -> Utility:
 def describe_utility(utility: Utility) -> dict[str, Any]:
     """Return the public parameters of a utility, for a certificate."""
     own = type(utility).__name__
-    named = {"name": {PopulationSize: "population", Overlap: "overlap"}.get(type(utility), own)}
+    known = {PopulationSize: "population", Overlap: "overlap", People: "people"}
+    named: dict[str, Any] = {"name": known.get(type(utility), own)}
     chosen = chosen_context(utility)
     if awaits_start(utility):
         named["with"] = "the start context"
@@ -238,6 +273,7 @@ def describe_utility(utility: Utility) -> dict[str, Any]:
     return named | {
         "sensitivity": plain(Fraction(utility.sensitivity)),
         "monotonic": utility.monotonic,
+        **({"per_person": True} if getattr(utility, "per_person", False) else {}),
     }
 
 
@@ -272,7 +308,10 @@ class Scorer:
         return scores
 
     def _learn(self, masks: list[int]) -> None:
-        if self.weights is None:
+        if counts_people(self._utility):
+            people = self._table.people_in(masks)
+            self._known.update(zip(masks, people.tolist(), strict=True))
+        elif self.weights is None:
             self._known.update((mask, self._own(mask)) for mask in masks)
         else:
             totals = self._table.cells.totals(self._table.words(masks), self.weights)

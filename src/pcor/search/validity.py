@@ -24,11 +24,12 @@ class Validity:
     """The verdicts on one record under one detector.
 
     Attributes:
-        cells: all of the table that can matter for this record under this detector.
+        table: with the record among the rows that are counted.
+        cells: all of it that can matter for this record under this detector.
     """
 
     def __init__(self, table: Table, record: Record, detector: Detector) -> None:
-        self.table = table
+        self.table = table = table.holding(record)
         self.record = record
         self.detector = detector
         self._known: dict[int, bool] = {}

@@ -35,6 +35,7 @@ from pcor.rows.encoding import (
     unreadable_column,
 )
 from pcor.rows.engines.base import Engine, rows_changed
+from pcor.rows.people import check_people
 from pcor.rows.queries.nearest import Layers, nearest_by_layers
 from pcor.rows.queries.queries import (
     PAIRS_LIMIT,
@@ -87,11 +88,12 @@ class CellSums:
 
 
 class KeyedRow(NamedTuple):
-    """A row that a key names. Private."""
+    """A row that a key names, and whether it is counted. Private."""
 
     key: object
     value: float
     codes: tuple[int, ...]
+    counted: bool = True
 
 
 class Pushdown:
@@ -109,6 +111,8 @@ class Pushdown:
         self._largest = self._questions.literal(LARGEST_METRIC)
         self._layers: Layers | None = None
         self.cells = self._checked_cells()
+        if schema.unit.is_person:
+            self._check_people()
 
     @property
     def engine_name(self) -> str:
@@ -153,22 +157,28 @@ class Pushdown:
             compared = self.engine.dialect.same_text.format(self._key)
         listed = ", ".join(map(self.engine.dialect.literal, ids))
         key = compared if kind == "text" else self._key
-        return self._found(self._questions.coded(key, where=f"{compared} IN ({listed})"))
+        return self._found(self._questions.looked_up(key, f"{compared} IN ({listed})"))
 
     def row(self, number: int) -> list[KeyedRow]:
         """Return the row of this number, if there is one and it fits the schema."""
+        if self.schema.unit.chooses and self.engine.numbered is not None:
+            # Whether it is counted depends on other rows.
+            meant = f"s.pcor_row = {number}"
+            return self._found(
+                self._questions.looked_up(str(number), meant, source=self.engine.numbered)
+            )
         source = f"(SELECT * FROM {self.engine.source} LIMIT 1 OFFSET {number})"
-        return self._found(self._questions.coded(str(number), source=source))
+        return self._found(self._questions.looked_up(str(number), "1 = 1", source=source))
 
     def _found(self, tables: Sequence[str]) -> list[KeyedRow]:
-        names, where = [*self._questions.names, "x"], self._questions.where()
+        names, where = [*self._questions.names, "x", "counted"], self._questions.where()
         only = ", ".join(f"MIN({name}) AS {name}" for name in names)
-        query = f"SELECT k, COUNT(*) AS n, {only} FROM coded {where} GROUP BY k"
+        query = f"SELECT k, COUNT(*) AS n, {only} FROM pcor_coded {where} GROUP BY k"
         found = self._questions.ask(query, *tables)
         columns = [found.column(name).to_pylist() for name in (*names, "k", "n")]
         return [
-            KeyedRow(key, float(value), tuple(map(int, codes)))
-            for *codes, value, key, count in zip(*columns, strict=True)
+            KeyedRow(key, float(value), tuple(map(int, codes)), bool(counted))
+            for *codes, value, counted, key, count in zip(*columns, strict=True)
             for _ in range(min(count, 2))
         ]
 
@@ -251,7 +261,8 @@ class Pushdown:
         where = self._questions.where(self._questions.covered(codes))
         asked = self._questions.counted
         found = self._questions.ask(
-            f"SELECT x, {', '.join(named(asked.values(), asked))} FROM coded {where} GROUP BY x"
+            f"SELECT x, {', '.join(named(asked.values(), asked))} "
+            f"FROM pcor_coded {where} GROUP BY x"
         )
         self._check_covered(found, codes)
         values, counts = column(found, "x", np.float64), column(found, "n", np.int64)
@@ -266,21 +277,25 @@ class Pushdown:
         if source is None:
             raise SourceError(no_order(self.engine.dialect.name))
         key = "s.pcor_row" if self.schema.id is None else self._key
-        listed = self.engine.dialect.values("wanted", ("v",), [(float(v),) for v in values])
+        listed = self.engine.dialect.values("pcor_wanted", ("v",), [(float(v),) for v in values])
         where = self._questions.where(self._questions.covered(codes))
         # All others are one line, without a metric and a key: their marks count too.
         columns = [
             "w.v AS v",
-            "CASE WHEN w.v IS NOT NULL THEN coded.k END AS k",
-            *(f"coded.{name} AS {name}" for name in self._questions.marks),
+            "CASE WHEN w.v IS NOT NULL THEN pcor_coded.k END AS k",
+            *(f"pcor_coded.{name} AS {name}" for name in self._questions.marks),
         ]
         asked = self._questions.counted
         found = self._questions.ask(
-            f"SELECT v, k, {', '.join(named(asked.values(), asked))} FROM keyed "
+            f"SELECT v, k, {', '.join(named(asked.values(), asked))} FROM pcor_keyed "
             f"GROUP BY v, k LIMIT {self._questions.limit + 1}",
             listed,
             *self._questions.coded(key, source=source),
-            select("keyed", columns, f"coded LEFT JOIN wanted w ON coded.x = w.v {where}"),
+            select(
+                "pcor_keyed",
+                columns,
+                f"pcor_coded LEFT JOIN pcor_wanted w ON pcor_coded.x = w.v {where}",
+            ),
         )
         self._questions.check_size(found, "rows")
         self._check_covered(found, codes)
@@ -309,6 +324,28 @@ class Pushdown:
         place = place.reshape(-1)
         summed = _by_place(marks, place, len(cells))
         return self._merged(cells, place, lines, centre, summed)
+
+    def _check_people(self) -> None:
+        """Count the rows of each person where they are; only the largest number comes back."""
+        marks, fits = self._questions.marks, self._questions.where()
+        summed = named(self._questions.mark_sums.values(), marks)
+        nobody = "SUM(CASE WHEN p IS NULL THEN 1 ELSE 0 END) AS nobody"
+        by_person = ", ".join(["COUNT(*) AS n", nobody, *summed])
+        asked = ", ".join(["MAX(n) AS most", "SUM(nobody) AS nobody", *summed])
+        found = self._questions.ask(
+            f"SELECT {asked} FROM (SELECT {by_person} FROM pcor_coded {fits} GROUP BY p) "
+            "pcor_people",
+            *self._questions.coded(everybody=True),
+        )
+        most, nobody_ = (int(column(found, name, np.int64)[0]) for name in ("most", "nobody"))
+        check_people(self.schema, nobody=nobody_ > 0)
+        if self.schema.unit.chooses:
+            return
+        check_people(self.schema, most=most)
+        # They were counted in the rows that the cells are made of.
+        sums = [int(column(found, name, np.int64)[0]) for name in marks]
+        if sums != self.cells.marks.sum(axis=1).tolist():
+            raise rows_changed()
 
     def _merged(
         self,
@@ -384,7 +421,9 @@ class Pushdown:
         """Return the mean of some rows, and how far they lie from it."""
         found = self._questions.ask(
             "SELECT AVG(x) AS centre, SUM(x * x) / COUNT(x) AS square FROM "
-            f"(SELECT x FROM coded WHERE ABS(x) <= {self._largest} LIMIT {_CENTRE_ROWS}) few"
+            f"(SELECT x FROM pcor_coded WHERE ABS(x) <= {self._largest} LIMIT {_CENTRE_ROWS}) "
+            "pcor_few",
+            *self._questions.coded(everybody=True),
         )
         centre, square = (found.column(name)[0].as_py() for name in ("centre", "square"))
         if centre is None:

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from pcor.errors import TooLarge
 from pcor.public.schema import Schema
+from pcor.rows.encoding import LARGEST_METRIC
 from pcor.rows.engines.base import Engine, marks_of, rows_changed, translated_errors
+from pcor.rows.people import HASH_SIZE, hash_factor, no_single_person
 from pcor.rows.queries.sql_encoding import sql_encoding
 
 # How many cells, or (cell, value) pairs, may come back when nobody says otherwise; public. A pair
@@ -38,8 +40,10 @@ class Pairs(NamedTuple):
 class Queries:
     """The queries that one engine is asked about its rows under one schema.
 
-    In every query ``coded`` are the encoded rows, with a code for each attribute (``names``) and
-    the metric as ``x``; where the engine marks rows, also with the marks of the metric (``marks``).
+    In every query ``pcor_coded`` are the encoded rows, with a code for each attribute (``names``)
+    and the metric as ``x``; where the engine marks rows, also with the marks of the metric
+    (``marks``). Where the schema says whose rows are whose and that only so many of a person are
+    counted, it has no others that fit. No table of a user's begins with "pcor_".
 
     Args:
         engine: where the rows are.
@@ -66,34 +70,111 @@ class Queries:
         return {"n": "COUNT(*)"} | self.mark_sums
 
     def ask(self, query: str, *tables: str) -> pa.Table:
-        """Return the answer to a query over the given tables, by default ``coded`` alone."""
+        """Return the answer to a query over the given tables, by default the encoded rows."""
         with translated_errors(self.engine.dialect.name):
             found = self.engine.run(f"WITH {', '.join(tables or self.coded())} {query}")
         self.bytes_returned += found.nbytes
         return found
 
-    def coded(self, key: str = "", *, source: str = "", where: str = "") -> list[str]:
+    def coded(self, key: str = "", *, source: str = "", everybody: bool = False) -> list[str]:
         """Write the encoded rows as tables for WITH.
 
         Args:
             key: also select this, as ``k``.
             source: other than all rows.
-            where: a condition on the rows as they are.
+            everybody: also those of people with more rows than are counted; with the person of
+                each row as ``p``, where the schema says whose it is.
         """
-        keys = self.sql_encoding.keys
-        condition = f" WHERE {where}" if where else ""
-        rows = f"{source or self.engine.source} s {self.sql_encoding.joins(keys)}{condition}"
+        rows, codes = self._encoded_rows(source or self.engine.source)
         more = [f"{key} AS k"] if key else []
-        return self._coded(self.sql_encoding.codes(keys), more, rows)
+        if not everybody:
+            return self._coded(codes, more, rows)
+        more += [] if self._person is None else [f"{self._person} AS p"]
+        return [*self.sql_encoding.lists, self._all_coded("pcor_coded", codes, more, rows)]
+
+    def looked_up(self, key: str, where: str, source: str = "") -> list[str]:
+        """Write the rows that meet a condition, counted or not: with ``k``, and 1 as ``counted``.
+
+        A row is counted if one of its person that holds the same is: they are the same to all.
+
+        Args:
+            key: the key of a row ``s``.
+            where: which rows are meant.
+            source: other than all rows.
+        """
+        rows, codes = self._encoded_rows(source or self.engine.source)
+        if not self.schema.unit.chooses:
+            more = [f"{key} AS k", "1 AS counted"]
+            coded = self._all_coded("pcor_coded", codes, more, f"{rows} WHERE {where}")
+            return [*self.sql_encoding.lists, coded]
+        more = [f"{key} AS k", f"CASE WHEN {where} THEN 1 ELSE 0 END AS asked"]
+        counted = f"CASE WHEN alike <= {self.schema.unit.rows} THEN 1 ELSE 0 END AS counted"
+        columns = [*self.names, "x", "k", counted]
+        asked = select("pcor_coded", columns, "pcor_ranked WHERE asked = 1")
+        return [*self.sql_encoding.lists, *self._ranked(codes, more, rows), asked]
+
+    def _encoded_rows(self, source: str) -> tuple[str, list[str]]:
+        """Write what stands after FROM to encode rows one by one, and their codes."""
+        keys = self.sql_encoding.keys
+        return f"{source} s {self.sql_encoding.joins(keys)}", self.sql_encoding.codes(keys)
 
     def _coded(self, codes: Sequence[str], more: Sequence[str], rows: str) -> list[str]:
+        if not self.schema.unit.chooses:
+            return [*self.sql_encoding.lists, self._all_coded("pcor_coded", codes, more, rows)]
+        counted = f"pcor_ranked WHERE fits = 0 OR place <= {self.schema.unit.rows}"
+        chosen = select("pcor_coded", ["*"], counted)
+        return [*self.sql_encoding.lists, *self._ranked(codes, more, rows), chosen]
+
+    def _all_coded(self, name: str, codes: Sequence[str], more: Sequence[str], rows: str) -> str:
         columns = [
             *named(codes, self.names),
             f"{self.sql_encoding.metric} AS x",
             *named(self._marks, self.marks),
             *more,
         ]
-        return [*self.sql_encoding.lists, select("coded", columns, rows)]
+        return select(name, columns, rows)
+
+    def _ranked(self, codes: Sequence[str], more: Sequence[str], rows: str) -> list[str]:
+        """Write the order of the rows of each person, as ``people.row_order`` has it.
+
+        ``place`` numbers them, ``alike`` does so too, with one number for rows that hold the same.
+        What does not fit the schema is apart: it is refused or dropped, and takes nobody's place.
+        """
+        largest = self.literal(LARGEST_METRIC)
+        parts = [f"{name} IS NOT NULL" for name in self.names]
+        fits = " AND ".join([*parts, "x IS NOT NULL", f"ABS(x) <= {largest}"])
+        double = self.engine.dialect.double
+        mixed = f"x * {self.literal(hash_factor(0))}"
+        for place, name in enumerate(self.names, start=1):
+            mixed = f"({mixed} + CAST({name} AS {double}) * {self.literal(hash_factor(place))})"
+        turns = f"CASE WHEN {fits} THEN {mixed} / {self.literal(HASH_SIZE)} ELSE 0 END AS turns"
+        window = f"PARTITION BY p, fits ORDER BY h, {', '.join(self.names)}, x"
+        ranks = [f"ROW_NUMBER() OVER ({window}) AS place", f"RANK() OVER ({window}) AS alike"]
+        return [
+            self._all_coded("pcor_everybody", codes, [*more, f"{self._person} AS p"], rows),
+            select(
+                "pcor_mixed",
+                ["*", f"CASE WHEN {fits} THEN 1 ELSE 0 END AS fits", turns],
+                "pcor_everybody",
+            ),
+            select("pcor_hashed", ["*", "turns - FLOOR(turns) AS h"], "pcor_mixed"),
+            select("pcor_ranked", ["*", *ranks], "pcor_hashed"),
+        ]
+
+    @cached_property
+    def _person(self) -> str | None:
+        """Write whose a row ``s`` is, NULL for nobody's; nothing where the schema does not say."""
+        if self.schema.person is None:
+            return None
+        kind, dialect = self.engine.kinds[self.schema.person], self.engine.dialect
+        column = f"s.{dialect.column(self.schema.person)}"
+        if kind == "nested":
+            raise no_single_person(self.schema)
+        if kind == "text":
+            return dialect.same_text.format(column)
+        if kind == "float":
+            return f"CASE WHEN {dialect.is_nan.format(column)} THEN NULL ELSE {column} END"
+        return column
 
     def grouped(
         self,
@@ -119,14 +200,16 @@ class Queries:
         tables, codes, joins = self._groups(aggregates, condition, also, flags, unfit)
         rest = [f"g.{name} AS {name}" for name in [*also, *aggregates]]
         return self.ask(
-            f"SELECT {', '.join([*named(codes, self.names), *rest])} FROM grouped g {joins}",
+            f"SELECT {', '.join([*named(codes, self.names), *rest])} FROM pcor_grouped g {joins}",
             *tables,
         )
 
     def how_many_groups(self, also: Sequence[str]) -> int:
         """Return how many lines ``grouped`` would have, up to the limit and one."""
         tables, _, _ = self._groups({}, "", also, (), unfit=False)
-        return int(self.ask("SELECT COUNT(*) AS n FROM grouped", *tables).column("n")[0].as_py())
+        return int(
+            self.ask("SELECT COUNT(*) AS n FROM pcor_grouped", *tables).column("n")[0].as_py()
+        )
 
     def _groups(
         self,
@@ -139,27 +222,34 @@ class Queries:
         """Write the tables up to ``grouped``, and how its lines are encoded: codes and joins."""
         keys = self.sql_encoding.keys
         by = [key if is_late else code for key, code, is_late in self._zipped(keys)]
-        rows = f"{self.engine.source} s {self.sql_encoding.joins(keys, late=False)}"
+        rows = f"{self.engine.source} s {self._joins(keys, late=False)}"
         group = ", ".join([*self.names, *also])
         where = "" if unfit else self.where(condition)
         selected = [*self.names, *also, *named(aggregates.values(), aggregates)]
-        groups = f"coded {where} GROUP BY {group} LIMIT {self.limit + 1}"
+        groups = f"pcor_coded {where} GROUP BY {group} LIMIT {self.limit + 1}"
         there = [f"g.{name}" for name in self.names]
         codes = [code if is_late else key for key, code, is_late in self._zipped(there)]
-        tables = [*self._coded(by, flags, rows), select("grouped", selected, groups)]
-        return tables, codes, self.sql_encoding.joins(there, late=True)
+        tables = [*self._coded(by, flags, rows), select("pcor_grouped", selected, groups)]
+        return tables, codes, self._joins(there, late=True)
 
     def _zipped(self, keys: Sequence[str]) -> list[tuple[str, str, bool]]:
-        return list(zip(keys, self.sql_encoding.codes(keys), self.sql_encoding.late, strict=True))
+        # Where rows are chosen by their codes, each has to be encoded.
+        late = [one and not self.schema.unit.chooses for one in self.sql_encoding.late]
+        return list(zip(keys, self.sql_encoding.codes(keys), late, strict=True))
+
+    def _joins(self, keys: Sequence[str], *, late: bool) -> str:
+        if self.schema.unit.chooses:
+            return "" if late else self.sql_encoding.joins(keys)
+        return self.sql_encoding.joins(keys, late=late)
 
     def where(self, condition: str = "") -> str:
         """Write a condition on encoded rows, and that they fit where some may not."""
         fit = [
-            f"coded.{name} IS NOT NULL"
+            f"pcor_coded.{name} IS NOT NULL"
             for name, attribute in zip(self.names, self.schema.attributes, strict=True)
             if attribute.outside == "drop"
         ]
-        fit += ["coded.x IS NOT NULL"] if self.schema.metric.missing == "drop" else []
+        fit += ["pcor_coded.x IS NOT NULL"] if self.schema.metric.missing == "drop" else []
         conditions = [*fit, *([f"({condition})"] if condition else [])]
         return f"WHERE {' AND '.join(conditions)}" if conditions else ""
 

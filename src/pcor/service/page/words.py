@@ -88,8 +88,12 @@ def protects(plan: Plan, record: int | str) -> str:
     """Write what is promised, in a sentence or two."""
     promise = plan.promise
     slack = "" if promise.delta == 0 else f", but for a slack of {plain(promise.delta)}"
+    unit = promise.unit
+    who = "being in the table or not, any one other person"
+    if unit.is_person:
+        who = f"having their rows in the table or not (up to {unit.rows:,}), any one person"
     bound = (
-        "By being in the table or not, any one other person changes the chance of any answer by a "
+        f"By {who} changes the chance of any answer by a "
         f"factor of at most {factor(promise.epsilon)}{slack}"
     )
     return plan.guarantee.plainly(bound, record)

@@ -1,0 +1,201 @@
+"""Whose rows are whose is asked where the rows are: the refusal, the choice and the record held."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv
+
+import pcor
+from pcor.errors import ParameterError, SourceError
+from tests.helpers.engines import LOCAL, SCHEMA, SERVERS, people
+from tests.helpers.same_rows import same_coe
+
+# PySpark before 4.2 leaves its sockets to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+BOUND = 3
+DETECTORS = [
+    pcor.LOF(k=5),
+    pcor.Grubbs(tail="upper"),
+    pcor.Histogram(rare=0.02),
+    pcor.Tail(),
+    pcor.Neighbourhood(50.0),
+]
+
+
+def declared(over: str = "keep", most: int = BOUND, **changes: Any) -> pcor.Schema:
+    """Return the schema of the rows with a person in it."""
+    whole = SCHEMA.to_dict()
+    whole["dataset"] |= {"person": "who", "rows_per_person": most, "over": over} | changes
+    return pcor.Schema.from_dict(whole)
+
+
+@pytest.fixture(scope="module")
+def careers() -> pa.Table:
+    """Return rows of people with 1 to about 15 of them; some rows of a person hold the same."""
+    rows, numbers = people(), np.random.default_rng(5)
+    who = np.minimum(numbers.geometric(0.02, len(rows)), 150)
+    rows = rows.append_column("who", pa.array([f"PERSON-{number}" for number in who]))
+    twins = rows.slice(0, 200).set_column(0, "key", pa.array(np.arange(200) * 7 + 5))
+    return pa.concat_tables([rows, twins])
+
+
+def csv_file(rows: pa.Table, folder: Path) -> Any:
+    csv.write_csv(rows, folder / "rows.csv")
+    return str(folder / "rows.csv")
+
+
+def in_memory(rows: pa.Table, folder: Path) -> Any:
+    del folder
+    return rows
+
+
+PLACES = LOCAL | SERVERS | {"csv": csv_file, "pandas": lambda rows, _: rows.to_pandas()}
+
+
+@pytest.fixture(scope="module", params=list(PLACES))
+def source(
+    request: pytest.FixtureRequest, careers: pa.Table, tmp_path_factory: pytest.TempPathFactory
+) -> Any:
+    """Return the rows in another order, wherever they may be."""
+    shuffled = careers.take(np.random.default_rng(9).permutation(len(careers)))
+    return PLACES[request.param](shuffled, tmp_path_factory.mktemp("rows"))
+
+
+@pytest.fixture(scope="module")
+def table(source: Any) -> pcor.Table:
+    return pcor.Table(source, declared())
+
+
+@pytest.fixture(scope="module")
+def memory(careers: pa.Table) -> pcor.Table:
+    return pcor.Table(careers, declared())
+
+
+def pairs(table: pcor.Table) -> list[tuple[int, float, int]]:
+    """Return the rows that are counted: bits of the cell, metric, how many."""
+    cells = table.cells.in_memory()
+    found: dict[tuple[int, float], int] = {}
+    columns = (cells.required[:, 0], cells.values, cells.counts)
+    for required, value, count in zip(*(c.tolist() for c in columns), strict=True):
+        found[required, value] = found.get((required, value), 0) + count
+    return sorted((*pair, count) for pair, count in found.items())
+
+
+def test_the_same_rows_are_kept_wherever_they_are_and_in_any_order(
+    table: pcor.Table, memory: pcor.Table, careers: pa.Table
+) -> None:
+    assert 0.3 * len(careers) < memory.cells.cell_counts.sum() < 0.6 * len(careers)
+    assert pairs(table) == pairs(memory)
+
+
+def test_a_record_is_found_and_held_also_where_its_row_is_not_kept(
+    table: pcor.Table, memory: pcor.Table, careers: pa.Table
+) -> None:
+    keys = careers["key"].to_pylist()[:40]
+    expected = [memory.record(key) for key in keys]
+    assert 10 < sum(not record.counted for record in expected) < 35
+    assert [table.record(key) for key in keys] == expected
+    by_batch = table.find(keys[0])
+    assert len(by_batch) == 1
+
+
+@pytest.mark.parametrize("detector", DETECTORS, ids=lambda d: d.name)
+def test_coe_is_the_same_as_in_memory(
+    table: pcor.Table, memory: pcor.Table, careers: pa.Table, detector: pcor.detectors.Detector
+) -> None:
+    """Of records that are kept, that are not, and that lie beyond all that are."""
+    keys = [key for key in careers["key"].to_pylist() if not memory.record(key).counted]
+    far_out = sorted(keys, key=lambda key: -memory.record(key).value)
+    for key in (careers["key"][0].as_py(), far_out[0], far_out[-1]):
+        assert same_coe(table, memory, key, detector)
+
+
+def test_many_records_are_released_as_one_by_one(
+    table: pcor.Table, memory: pcor.Table, careers: pa.Table
+) -> None:
+    keys = careers["key"].to_pylist()[:12]
+    certificates = []
+    for rows in (table, memory):
+        many = pcor.release_many(
+            rows, keys, 1, detector="tail", guarantee="dp", chooser=pcor.testing.seeded(3)
+        )
+        certificates.append([one.to_dict() | {"engine": ""} for one in many.releases])
+    assert certificates[0] == certificates[1]
+
+
+def test_a_person_with_too_many_rows_is_refused_and_not_named(
+    source: Any, careers: pa.Table
+) -> None:
+    most = max(int(n) for n in np.unique(careers["who"], return_counts=True)[1])
+    pcor.Table(source, declared("error", most))
+    with pytest.raises(SourceError) as refused:
+        pcor.Table(source, declared("error", most - 1))
+    said = str(refused.value)
+    assert "column 'who' has a person with more rows than rows_per_person" in said
+    assert "PERSON" not in said
+    assert f"{most}" not in said.replace(f"{most - 1}", "")
+    assert not getattr(refused.value, "__notes__", [])
+
+
+def test_a_row_without_a_person_is_refused(careers: pa.Table, tmp_path: Path) -> None:
+    place = careers.schema.get_field_index("who")
+    names: list[str | None] = careers["who"].to_pylist()
+    names[17] = None
+    unnamed = careers.set_column(place, "who", pa.array(names))
+    for maker in (*LOCAL.values(), in_memory):
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        for over in ("error", "keep"):
+            with pytest.raises(SourceError, match="a row without a person"):
+                pcor.Table(maker(unnamed, folder), declared(over, 500))
+            for file in folder.iterdir():
+                file.unlink()
+
+
+def test_people_may_be_numbers(careers: pa.Table, tmp_path: Path, memory: pcor.Table) -> None:
+    place = careers.schema.get_field_index("who")
+    names = careers["who"].to_pylist()
+    for kind in (pa.int32(), pa.float64()):
+        numbers = pa.array([int(name.removeprefix("PERSON-")) for name in names]).cast(kind)
+        rows = careers.set_column(place, "who", numbers)
+        for maker in (LOCAL["duckdb"], LOCAL["polars"], in_memory):
+            assert pairs(pcor.Table(maker(rows, tmp_path), declared())) == pairs(memory)
+
+
+def test_what_comes_back_does_not_grow_with_the_number_of_people(careers: pa.Table) -> None:
+    place = careers.schema.get_field_index("who")
+    of_one = careers.set_column(place, "who", pa.array(["one"] * len(careers)))
+    each = careers.set_column(place, "who", pa.array([str(n) for n in range(len(careers))]))
+    for over in ("error", "keep"):
+        sizes = {
+            pcor.Table(duckdb.from_arrow(rows), declared(over, len(careers))).bytes_returned
+            for rows in (of_one, each)
+        }
+        assert len(sizes) == 1
+
+
+def test_people_are_counted_in_memory_alone(table: pcor.Table, careers: pa.Table) -> None:
+    key = careers["key"][0].as_py()
+    asked: dict[str, Any] = {"detector": "grubbs", "utility": "people"}
+    if table.pushdown is None:
+        pcor.release(table, key, 1, **asked)
+        return
+    budget = pcor.Budget(1)
+    with pytest.raises(ParameterError, match="take utility 'population'"):
+        pcor.release(table, key, 1, **asked, budget=budget)
+    assert budget.left == 1
+
+
+def test_a_table_of_the_user_may_have_any_name(careers: pa.Table) -> None:
+    with duckdb.connect() as connection:
+        connection.register("coded", careers)
+        relation = connection.sql("SELECT * FROM coded")
+        table = pcor.Table(relation, declared())
+        assert int(table.cells.cell_counts.sum()) > 0
