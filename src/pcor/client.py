@@ -174,9 +174,13 @@ class Client:
         """Return what this key can still spend."""
         return Amount(self._send("GET", f"/v1/datasets/{quote(dataset, safe='')}/budget")["left"])
 
-    def public_key(self) -> PublicKey:
-        """Return the key with which the service says that it signs; compare it with the owner's."""
-        return PublicKey(self._send("GET", "/v1/public-key")["key"])
+    def public_key(self) -> PublicKey | None:
+        """Return the key with which the service says that it signs, if it does.
+
+        Compare it with the one that you have from the owner by another way.
+        """
+        told = self._send("GET", "/v1/public-key")["key"]
+        return None if told is None else PublicKey(told)
 
     def history(self, *, limit: int = 100) -> list[dict[str, Any]]:
         """Return what was asked with this key, the newest first."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from pcor.service.core.problems import COMMON, Problem
+from pcor.service.core.problems import COMMON
 from pcor.service.core.service import of
 from pcor.support.ed25519 import ALGORITHM
 
@@ -15,12 +15,12 @@ router = APIRouter(prefix="/v1", tags=["signatures"], responses=COMMON)
 
 @router.get("/public-key")
 def get_public_key(request: Request) -> dict[str, Any]:
-    """Return the public key that checks certificates of this service; 404 where it signs none.
+    """Return the public key that checks certificates of this service; null where it signs none.
 
     Compare it with one that you have from the owner by another way: whoever can change an answer on
     its way can change this one too.
     """
-    key = of(request).signing_key
-    if key is None:
-        raise Problem(404, "not_found", "this service does not sign its certificates")
-    return {"algorithm": ALGORITHM, "key": str(key.public), "pem": key.public.pem}
+    signing = of(request).signing_key
+    if signing is None:
+        return {"algorithm": ALGORITHM, "key": None, "pem": None}
+    return {"algorithm": ALGORITHM, "key": str(signing.public), "pem": signing.public.pem}
