@@ -420,9 +420,9 @@ class LeakyTable(pcor.Table):
 
 
 class LeakyRelease(pcor.Release):
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, *, key: pcor.SigningKey | None = None) -> dict[str, Any]:
         population = int(world().table.populations([self.context.mask])[0])
-        return super().to_dict() | {"population": population}
+        return super().to_dict(key=key) | {"population": population}
 
 
 def released(kind: type[pcor.Release] = pcor.Release) -> Any:

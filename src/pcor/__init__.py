@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pcor.releasing.plan import Plan
     from pcor.releasing.run import release
     from pcor.releasing.settings import Settings, plan
+    from pcor.releasing.verification import verify
     from pcor.rows.table import Table
     from pcor.search import (
         BreadthFirst,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     )
     from pcor.search.coe import MatchingContexts, is_outlier, matching_contexts, outliers
     from pcor.search.utility import Overlap, People, Population, PopulationSize, Utility
+    from pcor.support.ed25519 import PublicKey, SigningKey
 
     __version__: str
 
@@ -76,6 +78,7 @@ __all__ = [
     "Population",
     "PopulationSize",
     "Promise",
+    "PublicKey",
     "PureDP",
     "RandomWalk",
     "RareBin",
@@ -83,6 +86,7 @@ __all__ = [
     "Schema",
     "Search",
     "Settings",
+    "SigningKey",
     "Table",
     "Tail",
     "Uniform",
@@ -102,6 +106,7 @@ __all__ = [
     "release",
     "release_many",
     "testing",
+    "verify",
 ]
 
 # Where each name is. The modules of the package need no line: they are found by their own names.
@@ -121,10 +126,12 @@ _NAMES_OF = {
     "releasing.plan": "Plan",
     "releasing.run": "release",
     "releasing.settings": "Settings plan",
+    "releasing.verification": "verify",
     "rows.table": "Table",
     "search": "BreadthFirst DepthFirst Direct RandomWalk Search Uniform WidestFirst",
     "search.coe": "MatchingContexts is_outlier matching_contexts outliers",
     "search.utility": "Overlap People Population PopulationSize Utility",
+    "support.ed25519": "PublicKey SigningKey",
 }
 _MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in names.split()}
 

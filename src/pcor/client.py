@@ -26,12 +26,15 @@ from pcor.errors import (
     ParameterError,
     PcorError,
     QuestionClosed,
+    SignatureError,
     plain,
 )
 from pcor.public.schema import Schema
 from pcor.releasing.certificate import Release
 from pcor.releasing.plan import Plan
 from pcor.releasing.settings import Settings
+from pcor.releasing.signature import check_public_key, check_signature
+from pcor.support.ed25519 import PublicKey
 
 # Answers that may be different a little later.
 _PASSING = frozenset({429, 502, 503, 504})
@@ -60,6 +63,7 @@ class Client:
         timeout: seconds for one request.
         patience: seconds for an answer, all tries and waits together.
         insecure: send the key over plain HTTP to another machine.
+        signed_by: take only certificates that are signed with this key, and as they were then.
         sleep: waits; for tests.
 
     Raises:
@@ -74,6 +78,7 @@ class Client:
         timeout: float = 30.0,
         patience: float = 900.0,
         insecure: bool = False,
+        signed_by: PublicKey | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         parts = urlsplit(url)
@@ -86,7 +91,9 @@ class Client:
             )
         if not key.isascii() or not key.isprintable() or " " in key.strip():
             raise ParameterError("key must be an API key: pcor_...")
-        self._url, self._key = url.rstrip("/"), key.strip()
+        if signed_by is not None:
+            check_public_key(signed_by, "signed_by")
+        self._url, self._key, self._signed_by = url.rstrip("/"), key.strip(), signed_by
         self._timeout, self._patience, self._sleep = timeout, patience, sleep
         # Over https a proxy passes on what it cannot read; over http it would read the key.
         direct = [ProxyHandler({})] if parts.scheme == "http" else []
@@ -122,6 +129,7 @@ class Client:
 
         Raises:
             PcorError: the service's refusal or answer, as the library would raise it.
+        SignatureError: ``signed_by`` was given, and has not signed this answer.
             ServiceError: the service cannot be reached, or refuses for a reason of its own.
         """
         body = _question(dataset, record, epsilon, preset, draw)
@@ -133,7 +141,7 @@ class Client:
                 raise ServiceError(str(found["detail"]), kind="source_changed")
             self._wait(found["retry_after"], until, found["id"])
             found = self._send("GET", f"/v1/releases/{quote(found['id'])}", until=until)
-        return self._answer(found, until)
+        return self._answer(found, record, until)
 
     def plan(
         self,
@@ -166,6 +174,14 @@ class Client:
         """Return what this key can still spend."""
         return Amount(self._send("GET", f"/v1/datasets/{quote(dataset, safe='')}/budget")["left"])
 
+    def public_key(self) -> PublicKey | None:
+        """Return the key with which the service says that it signs, if it does.
+
+        Compare it with the one that you have from the owner by another way.
+        """
+        told = self._send("GET", "/v1/public-key")["key"]
+        return None if told is None else PublicKey(told)
+
     def history(self, *, limit: int = 100) -> list[dict[str, Any]]:
         """Return what was asked with this key, the newest first."""
         found: list[dict[str, Any]] = self._send("GET", f"/v1/releases?limit={limit:d}")["releases"]
@@ -195,11 +211,13 @@ class Client:
 
     # -- how ---------------------------------------------------------------------------------------
 
-    def _answer(self, found: Mapping[str, Any], until: float) -> Release:
+    def _answer(self, found: Mapping[str, Any], record: int | str, until: float) -> Release:
         error = found["error"]
         if error is not None:
             kinds = {kind.kind: kind for kind in (NoValidContext, QuestionClosed)}
             raise kinds.get(error["kind"], PcorError)(error["detail"])
+        if self._signed_by is not None:
+            _check_signed(found["release"], record, self._signed_by)
         plan = self._plan(found["dataset"], found["version"], found["epsilon"], until)
         return Release.from_dict(found["release"], plan)
 
@@ -290,6 +308,13 @@ class _TransientFailure(Exception):
     def __init__(self, error: ServiceError, after: float | None = None) -> None:
         super().__init__(str(error))
         self.error, self.after = error, after
+
+
+def _check_signed(certificate: Mapping[str, Any], record: int | str, key: PublicKey) -> None:
+    """Raise unless a certificate is signed, and about the record that was asked for."""
+    check_signature(certificate, key, "the certificate of this answer")
+    if str(certificate["record"]) != str(record):
+        raise SignatureError("the certificate of this answer is signed, but of another record")
 
 
 def _question(

@@ -20,6 +20,7 @@ show it, the service and the ledger do not. Each kind has a page, ``docs/errors`
       StartError              a start context that cannot be one
       TooLarge                a space, or a table, too large for what was asked
       WriteError              an output that cannot be written
+      SignatureError          a certificate without a signature, by another key, or changed
       BudgetExceeded          exit 3, the budget cannot pay
         CapExceeded           one release asks for more than any release may
         NoAllotment           an analyst has no part of the budget
@@ -163,6 +164,12 @@ class WriteError(PcorError):
     """The output cannot be written; what was there is untouched."""
 
     kind = "write"
+
+
+class SignatureError(PcorError):
+    """A certificate is not signed, was signed with another key, or was changed since."""
+
+    kind = "signature"
 
 
 class BudgetExceeded(PcorError):

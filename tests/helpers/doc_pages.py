@@ -61,6 +61,7 @@ ROOT = Path(__file__).parents[2]
 LONGEST = 600  # seconds for one command; machines may be busy
 
 REQUIREMENTS: dict[str, Callable[[], bool]] = {
+    "openssl": lambda: bool(shutil.which("openssl")),
     "java": lambda: bool(shutil.which("java") and importlib.util.find_spec("pyspark")),
     "PCOR_DATA": lambda: "PCOR_DATA" in os.environ,
 }

@@ -11,6 +11,7 @@ QUESTION = {"dataset": DATASET, "record": OUTLIER, "preset": "small"}
 ROUTES: list[tuple[str, str, Any, str]] = [
     ("GET", "/v1/health", None, "owner analyst auditor nobody"),
     ("GET", "/v1/readiness", None, "owner analyst auditor nobody"),
+    ("GET", "/v1/public-key", None, "owner analyst auditor nobody"),
     ("GET", "/v1/metrics", None, "owner auditor"),
     ("GET", "/v1/me", None, "owner analyst auditor"),
     ("POST", "/v1/plans", QUESTION, "owner analyst"),

@@ -17,6 +17,7 @@ GROUPS = {
     "Make a release": "plan release Settings Plan Release Promise OCDP PureDP plan_many "
     "release_many",
     "Pay": "Budget Ledger Client",
+    "Sign": "SigningKey PublicKey verify",
     "Detectors": "LOF Grubbs Histogram Tail Neighbourhood RareBin Estimator Detector CountDetector "
     "get_detector register_detector",
     "Searches": "Direct WidestFirst Uniform RandomWalk DepthFirst BreadthFirst Search",

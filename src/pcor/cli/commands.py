@@ -51,6 +51,10 @@ COMMANDS = {
         "ledger:app",
         "Keep a budget that outlives the command: set it, share it out, look at the books.",
     ),
+    "verify": (
+        "verify:verify",
+        "Check that a certificate was signed with a key, and that no byte of it was changed since.",
+    ),
     "serve": (
         "serve:serve",
         "Serve releases over HTTP: owners register datasets, analysts ask, auditors read the "

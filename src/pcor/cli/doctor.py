@@ -28,6 +28,7 @@ PURPOSES = {
     "pyod": "detectors of PyOD",
     "plots": "charts",
     "postgres": "a ledger in PostgreSQL",
+    "sign": "signed certificates",
     "service": "pcor serve",
 }
 

@@ -15,7 +15,7 @@ import pcor
 from pcor.cli import options
 from pcor.cli.output import aligned, guarded, say, say_json, tell
 from pcor.errors import LedgerError, ParameterError, plain
-from pcor.support.files import check_target
+from pcor.support.files import check_new, check_target
 
 if TYPE_CHECKING:
     from pcor.ledger import Entry, Head, Status
@@ -192,6 +192,39 @@ def verify(
         say(str(checked))
     if not checked.ok:
         raise typer.Exit(LedgerError.exit_code)
+
+
+@app.command("keygen")
+@guarded
+def keygen(
+    private: Annotated[
+        Path, typer.Argument(help="Where the private key goes; a new file.", metavar="PRIVATE")
+    ],
+    public: Annotated[
+        Path | None,
+        typer.Option(help="Where the public key goes; by default beside it, with .pub."),
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Make a key that signs certificates, and the public key that checks them.
+
+    Only you can read the private one (mode 0600); no file is ever replaced. Example:
+
+    pcor ledger keygen owner.key
+    """
+    shared = private.with_name(f"{private.name}.pub") if public is None else public
+    for path, what in ((private, "PRIVATE"), (shared, "--public")):
+        check_target(path, what=what)
+        check_new(path, what)
+    key = pcor.SigningKey.generate()
+    key.save(private)
+    key.public.save(shared)
+    if as_json:
+        say_json({"key": str(key.public), "private": str(private), "public": str(shared)})
+        return
+    say(str(key.public))
+    tell(f"private key written to {private}: keep it, and a copy, where nobody else can read it")
+    tell(f"public key written to {shared}: give it to whoever is to check what you sign")
 
 
 @app.command("upgrade")

@@ -49,6 +49,19 @@ def _plan(schema: Schema, given: GivenSettings, epsilon: str) -> pcor.Plan:
     return plan
 
 
+def _signing_key(
+    path: Path | None, records: Path | None, *, wanted: bool
+) -> pcor.SigningKey | None:
+    """Read the key that signs; what is wrong with it is said before anything is paid for."""
+    if path is None:
+        return None
+    if records is not None or not wanted:
+        raise ParameterError(
+            "--sign signs the certificate of one record: give --record, and --out or --json"
+        )
+    return pcor.SigningKey.load(path)
+
+
 @guarded
 @with_settings("release")
 @with_source
@@ -154,6 +167,12 @@ def release(
     version: Annotated[
         str | None, typer.Option(help="With --ledger: which state of the table this is.")
     ] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option(
+            help="Sign the certificate of --out or --json with the private key in this file."
+        ),
+    ] = None,
     full: options.Full = False,
     source: GivenSource = NO_SOURCE,
     as_json: options.AsJson = False,
@@ -171,6 +190,7 @@ def release(
     one = many.check_one(record, records, records_column=records_column, workers=workers)
     if out is not None and records is None:
         check_target(out, (".json", ".html", ".htm"))
+    signing_key = _signing_key(sign, records, wanted=out is not None or as_json)
     declared = source.schema(schema)
     # What can be refused without the rows is, before they are read.
     plan = _plan(declared, given, epsilon)
@@ -214,10 +234,10 @@ def release(
             table = pcor.Table(file, declared, memory=memory, pairs=pairs)
             released = books.release_planned(plan, table, one, **paid)
     if out is not None:
-        released.save(out)
+        released.save(out, key=signing_key)
         tell(f"certificate written to {out}")
     if as_json:
-        say_json(released.to_dict())
+        say(released.to_json(key=signing_key))
         return
     say(f"{released}\n")
     say(f"SQL: WHERE {released.context.where()}\n")

@@ -37,6 +37,13 @@ def serve(
             help="The file with the service's secret, made if missing; by default in --data.",
         ),
     ] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="PCOR_SERVICE_SIGN",
+            help="Sign certificates with the private key in this file: `pcor ledger keygen`.",
+        ),
+    ] = None,
     init: Annotated[
         bool,
         typer.Option("--init", help="Prepare the database, print the first owner's key, and end."),
@@ -120,6 +127,7 @@ def serve(
             open_questions=open_questions,
             secure_cookies=secure_cookies,
             secret=secret,
+            sign=sign,
         )
 
     where = f"http://{host}:{port}"

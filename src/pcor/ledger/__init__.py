@@ -6,6 +6,7 @@ and the certificates that were released. No row, count, score or unreleased draw
 
 from pcor.ledger.accounts import Account, Status
 from pcor.ledger.entries import Entry, Head
+from pcor.ledger.inclusion import Inclusion
 from pcor.ledger.ledger import Ledger
 from pcor.ledger.verification import Verification
 from pcor.releasing.answers import read_answer
@@ -18,6 +19,7 @@ __all__ = [
     "Claim",
     "Entry",
     "Head",
+    "Inclusion",
     "Ledger",
     "Request",
     "Status",

@@ -63,6 +63,7 @@ from pcor.ledger.entries import (
     read_entry,
     read_head,
 )
+from pcor.ledger.inclusion import Inclusion, find_inclusion
 from pcor.ledger.leases import LEASE, RENEWAL, end_lease, forget_lease, renew_lease
 from pcor.ledger.refusals import MOST, forget_refusals, read_refusals
 from pcor.ledger.trust import Trust
@@ -550,6 +551,19 @@ class Ledger:
             checked = Verification((NO_LEDGER,), Totals())
         self._trust.learn(checked)
         return checked
+
+    def find(self, certificate: Mapping[str, Any]) -> Inclusion:
+        """Return where a certificate is in the chain of entries, which is verified as a whole.
+
+        Args:
+            certificate: what ``Release.to_dict`` or ``pcor.verify`` returned.
+
+        Raises:
+            SignatureError: no entry holds this certificate.
+            LedgerError: the books are not whole, or cannot be read.
+        """
+        with self.database.reading() as connection:
+            return find_inclusion(connection, certificate)
 
     def close(self) -> None:
         """Give back the connections to the database."""

@@ -19,12 +19,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pcor.errors import ParameterError, plain, sendable
+from pcor.errors import ParameterError, plain
 from pcor.public import wording
 from pcor.public.context import Context
 from pcor.public.guarantee import Promise
 from pcor.releasing.plan import Plan
+from pcor.releasing.signature import check_key, sign_page, signed, written
 from pcor.support import markup
+from pcor.support.ed25519 import ALGORITHM, SigningKey
 from pcor.support.files import check_target, write_text
 from pcor.support.version import pcor_version
 
@@ -176,8 +178,10 @@ class Release:
         sentence = markup.paragraph(self.headline, "sentence")
         return markup.fragment(sentence, _unabridged(self), _sections(self, "h4"))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the certificate: the context and public parameters."""
+    def to_dict(self, *, key: SigningKey | None = None) -> dict[str, Any]:
+        """Return the certificate: the context and public parameters; signed, with a key."""
+        if key is not None:
+            return signed(self.to_dict(), key)
         if self.stored is not None:
             return copy.deepcopy(dict(self.stored))
         planned = self.plan.to_dict()
@@ -199,23 +203,31 @@ class Release:
             "software": _software(),
         }
 
-    def to_json(self) -> str:
-        """Return the certificate as JSON."""
-        return sendable(json.dumps(self.to_dict(), indent=2, ensure_ascii=False))
+    def to_json(self, *, key: SigningKey | None = None) -> str:
+        """Return the certificate as JSON; signed, with a key."""
+        return written(self.to_dict(key=key)).removesuffix("\n")
 
-    def to_html(self) -> str:
-        """Return the certificate as one HTML page that needs nothing else."""
-        return _page(self)
+    def to_html(self, *, key: SigningKey | None = None) -> str:
+        """Return the certificate as one HTML page that needs nothing else; signed, with a key."""
+        if key is None:
+            return _page(self, self.to_dict(), {})
+        by = {"signed with": f"the {ALGORITHM} key {check_key(key).public}"}
+        return sign_page(_page(self, self.to_dict(key=key), by), key)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, key: SigningKey | None = None) -> None:
         """Write the certificate as ``.json`` or ``.html``, whole or not at all.
+
+        Args:
+            path: where to.
+            key: signs it, so that ``pcor verify`` finds any byte that is changed.
 
         Raises:
             WriteError: the file cannot be written, or its name ends in neither.
+            ParameterError: the key is not one.
         """
         check_target(Path(path), (".json", ".html", ".htm"), "the certificate")
         as_html = Path(path).suffix.lower() != ".json"
-        write_text(path, self.to_html() if as_html else self.to_json() + "\n")
+        write_text(path, self.to_html(key=key) if as_html else self.to_json(key=key) + "\n")
 
 
 def _software() -> str:
@@ -234,9 +246,9 @@ h1 { font-size: 1.3rem } h2 { font-size: 1.05rem; margin-top: 2rem }
 """
 
 
-def _page(release: Release) -> str:
+def _page(release: Release, certificate: Mapping[str, Any], by: Mapping[str, object]) -> str:
     # "<" cannot occur inside the JSON block, so no value can end the script element.
-    embedded = json.dumps(release.to_dict(), ensure_ascii=True).replace("<", "\\u003c")
+    embedded = json.dumps(certificate, ensure_ascii=True).replace("<", "\\u003c")
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -244,7 +256,7 @@ def _page(release: Release) -> str:
 <style>{_PAGE_STYLE}{markup.STYLE}</style></head><body class="pcor">
 <h1>{html.escape(release.headline)}</h1>
 {_unabridged(release)}
-{markup.named_rows(_origin(release))}
+{markup.named_rows({**_origin(release), **by})}
 {_sections(release, "h2")}
 <script type="application/json" id="certificate">{embedded}</script>
 </body></html>

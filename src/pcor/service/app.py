@@ -22,6 +22,7 @@ from pcor.service.api import (
     routes_health,
     routes_keys,
     routes_releases,
+    routes_signature,
 )
 from pcor.service.core import problems
 from pcor.service.core.limits import LimitsMiddleware
@@ -36,6 +37,7 @@ ROUTERS = (
     routes_datasets.router,
     routes_keys.router,
     routes_books.router,
+    routes_signature.router,
     page.router,
 )
 

@@ -7,6 +7,7 @@ the old one and takes its place in one step.
 from __future__ import annotations
 
 import os
+import secrets
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,6 +26,14 @@ def check_target(path: Path, endings: Sequence[str] = (), what: str = "--out") -
         raise WriteError(f"{shown} is a folder; name a file")
     if not os.access(path.parent, os.W_OK):
         raise WriteError(f"{shown}: this user may not write into {str(path.parent)!r}")
+
+
+def check_new(path: Path, what: str) -> None:
+    """Refuse a place where something is already, which must not be replaced."""
+    if path.exists() or path.is_symlink():
+        raise WriteError(
+            f"{what} {str(path)!r} is there already, and is not replaced; name another"
+        )
 
 
 def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
@@ -56,3 +65,22 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
 def write_text(path: str | Path, text: str) -> None:
     """Write a text file whole or not at all: the same bytes on every system."""
     write_whole(path, lambda part: part.write_text(sendable(text), encoding="utf-8", newline="\n"))
+
+
+def write_new(path: Path, content: bytes, *, mode: int) -> None:
+    """Write a file that was not there, whole or not at all; of several writers, one does.
+
+    Raises:
+        FileExistsError: there is one; it stays as it is.
+        OSError: it cannot be written.
+    """
+    part = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    number = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
+    try:
+        with os.fdopen(number, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(number)  # what depends on it outlives a loss of power: so must it
+        os.link(part, path)  # never over another
+    finally:
+        part.unlink()

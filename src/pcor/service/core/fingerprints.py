@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import re
 import secrets
 from pathlib import Path
 
 from pcor.errors import LedgerError, ParameterError
+from pcor.support.files import write_new
 
 NAME = ".pcor-secret"
 
@@ -35,17 +35,8 @@ class FileFingerprints:
         """Make the secret, unless there is one; of several processes that begin, one does."""
         if self._path.exists():
             return
-        part = self._path.with_name(f"{self._path.name}.{secrets.token_hex(8)}")
         try:
-            number = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-            try:
-                with os.fdopen(number, "w", encoding="ascii") as stream:
-                    stream.write(f"{secrets.token_hex(32)}\n")
-                    stream.flush()
-                    os.fsync(number)  # fingerprints outlive a loss of power: so must it
-                os.link(part, self._path)  # whole or not at all, and never over another
-            finally:
-                part.unlink()
+            write_new(self._path, f"{secrets.token_hex(32)}\n".encode("ascii"), mode=0o600)
         except FileExistsError:
             pass  # another process was faster
         except OSError:

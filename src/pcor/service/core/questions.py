@@ -17,16 +17,17 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from pcor.errors import LedgerError, ParameterError, StillRunning, plain
+from pcor.errors import LedgerError, ParameterError, SignatureError, StillRunning, plain
 from pcor.ledger import Request
 from pcor.ledger.accounts import opened_to, read_open
 from pcor.ledger.charges import find_charge
 from pcor.ledger.entries import lock_head
 from pcor.releasing.amounts import amount
 from pcor.releasing.answers import ERROR_FORMAT
-from pcor.releasing.certificate import Release
+from pcor.releasing.certificate import FORMAT, Release
 from pcor.releasing.plan import Plan
 from pcor.releasing.request import canonical, canonical_record, fingerprint
+from pcor.releasing.signature import signed
 from pcor.service.core.jobs import (
     Job,
     answer_of,
@@ -273,7 +274,18 @@ def see(service: Service, key: Key, name: str) -> tuple[Job, Mapping[str, Any] |
     job, answer = service.seen.get(name) or _look(service, name)
     if job is None or (key.role != "owner" and job.request.analyst != key.payer):
         raise unknown("release")
-    return job, answer if answer is None else _told(service, job, answer)
+    return job, answer if answer is None else _signed(service, _told(service, job, answer))
+
+
+def _signed(service: Service, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a certificate signed, where this service signs; the books have it as it was drawn."""
+    if service.signing_key is None or answer.get("format") != FORMAT:
+        return answer
+    # Books from before names were checked may hold half of a surrogate pair, which cannot be
+    # signed: that answer was paid for, too.
+    with suppress(SignatureError):
+        return signed(answer, service.signing_key)
+    return answer
 
 
 def _told(service: Service, job: Job, answer: Mapping[str, Any]) -> Mapping[str, Any]:

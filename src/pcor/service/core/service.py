@@ -1,6 +1,7 @@
 """Service: the parts that routes work with, once for each process.
 
-Private: the tables behind ``tables`` and ``drawer``. Routes reach it as ``request.app.state``.
+Private: the tables behind ``tables`` and ``drawer``; and the signing key, which is read once and
+which the processes that draw do not have. Routes reach it as ``request.app.state``.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from pcor.service.core.source_checks import SourceChecks
 from pcor.service.core.sources import Tables
 from pcor.service.core.tables import SERVICE
 from pcor.service.core.worker import AtStep, Drawer
+from pcor.support.ed25519 import SigningKey
 
 # Who cannot show a key has this many tries a second, and at once.
 GUESSES = (1.0, 20)
@@ -65,6 +67,7 @@ class Service:
         self.settings = settings
         self._clock = clock
         self.at_step = at_step
+        self.signing_key = None if settings.sign is None else SigningKey.load(settings.sign)
         self.ledger = Ledger(settings.database, create=create, clock=clock)
         self.fingerprints = FileFingerprints(settings.secret_file)
         if create:

@@ -65,6 +65,7 @@ class ServiceSettings:
         secure_cookies: send session cookies over HTTPS only.
         secret: the file with the secret by which registered files are known again; by default
             it is in the data folder.
+        sign: the file with the private key that signs certificates; by default they are not signed.
     """
 
     database: str = field(repr=False)
@@ -92,6 +93,7 @@ class ServiceSettings:
     readiness: float = 5.0
     secure_cookies: bool = False
     secret: Path | None = None
+    sign: Path | None = None
 
     def __post_init__(self) -> None:
         for name in SECONDS:
@@ -132,7 +134,7 @@ class ServiceSettings:
     def from_json(cls, text: str) -> ServiceSettings:
         """Read what ``to_json`` wrote."""
         content: dict[str, Any] = json.loads(text)
-        paths = {name: Path(content[name]) for name in ("data", "secret") if content[name]}
+        paths = {name: Path(content[name]) for name in ("data", "secret", "sign") if content[name]}
         return cls(**content | paths | {"proxies": tuple(content["proxies"])})
 
 

@@ -6,7 +6,6 @@ only when to look again, which is known before anything is drawn.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,9 +13,9 @@ from typing import Any
 
 from fastapi import Request, Response
 
-from pcor.errors import sendable
 from pcor.public.guarantee import TITLES
 from pcor.releasing.certificate import Release
+from pcor.releasing.signature import written
 from pcor.service.api.models import Identifier
 from pcor.service.core import owner, questions
 from pcor.service.core.jobs import Job
@@ -83,8 +82,7 @@ def close_release(request: Request, key: Owner, form: Form, name: Identifier) ->
 def get_certificate(request: Request, key: Asker, name: Identifier) -> Response:
     """Return the certificate as a file."""
     _, certificate = _certificate(of(request), key, name)
-    text = sendable(json.dumps(certificate, indent=2, ensure_ascii=False)) + "\n"
-    return _file(text, "application/json", f"pcor-{name}.json")
+    return _file(written(certificate), "application/json", f"pcor-{name}.json")
 
 
 @router.get("/releases/{name}/certificate.html")
@@ -95,7 +93,8 @@ def get_certificate_page(request: Request, key: Asker, name: Identifier) -> Resp
     plan = service.registration(job.request.dataset, job.version).plan(job.request.epsilon)
     claim = service.ledger.answered(job.request)
     receipt = None if claim is None else service.ledger.receipt(claim)
-    text = replace(Release.from_dict(certificate, plan), receipt=receipt).to_html()
+    released = replace(Release.from_dict(certificate, plan), receipt=receipt)
+    text = released.to_html(key=service.signing_key if "signature" in certificate else None)
     return _file(text, "text/html; charset=utf-8", f"pcor-{name}.html")
 
 
