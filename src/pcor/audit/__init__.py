@@ -1,5 +1,6 @@
 """Looking at ourselves: what a release gives away, computed. For the owner only."""
 
+from pcor.audit.answers import exact_answers
 from pcor.audit.exact import exact_distribution, exact_log_chances, largest_log_ratio
 from pcor.audit.exposure import exposure, exposures
 from pcor.audit.joint import JointExposure, JointlyExposed, joint_delta, joint_exposure
@@ -24,6 +25,7 @@ __all__ = [
     "answers",
     "coe_match",
     "draft_schema",
+    "exact_answers",
     "exact_distribution",
     "exact_log_chances",
     "exposure",
