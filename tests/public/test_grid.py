@@ -66,5 +66,5 @@ def test_every_number_belongs_to_a_nearest_point_and_their_order_is_kept(
     assert 0 <= places[0] <= places[-1] < grid.size
     for value, place in zip(given_, places, strict=True):
         away = abs(Fraction(float(value)) - Fraction(repr(grid.point(int(place)))))
-        # Nearest but for the rounding of three operations.
+        # Nearest but for the rounding of a few operations.
         assert away <= Fraction(repr(step)) / 2 + Fraction(1, 10**12) or not 0 <= value <= 10

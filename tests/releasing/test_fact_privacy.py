@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 
 import pcor
 from pcor.audit.exact import selection_log_chances
-from pcor.audit.fact_answers import FactRows
 from pcor.public.grid import MetricGrid
 from pcor.releasing import facts as facts_module
-from pcor.releasing.fact_draws import rank_scores
+from pcor.releasing.fact_draws import FactRows, rank_scores
 from pcor.releasing.facts import PlannedQuantile
 from tests.helpers.fact_ratios import APART, SCHEMA, WIDE, facts_ratio, joint_ratio
 from tests.helpers.neighbours import DETECTORS, Row, f_neighbours, one_row_neighbours, small

@@ -67,6 +67,11 @@ class MetricGrid:
         """How many points there are."""
         return int((_exact(self.high) - _exact(self.low)) / _exact(self.step)) + 1
 
+    @property
+    def steps_per_unit(self) -> float:
+        """How many steps there are in 1, as the nearest number."""
+        return float(1 / _exact(self.step))
+
     def point(self, place: int) -> float:
         """Return the point at this place, as the nearest number; a whole one as such."""
         exact = _exact(self.low) + place * _exact(self.step)
@@ -75,11 +80,12 @@ class MetricGrid:
     def places(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the place of the point that each value belongs to.
 
-        Engines compute the same in SQL, by the same three operations of IEEE 754 in the same order
-        (``Pushdown.on_grid``). Each of them is monotone, so the whole is.
+        Engines compute the same in SQL, by the same operations of IEEE 754 in the same order
+        (``Pushdown.on_grid``). Each of them is monotone, so the whole is. There is no division
+        among them: Polars makes a product of one, which rounds differently.
         """
         low, high, last = float(self.low), float(self.high), self.size - 1
-        places = np.floor((np.clip(values, low, high) - low) / float(self.step) + 0.5)
+        places = np.floor((np.clip(values, low, high) - low) * self.steps_per_unit + 0.5)
         found: NDArray[np.int64] = np.minimum(places, last).astype(np.int64)
         return np.where(values >= high, last, found)
 

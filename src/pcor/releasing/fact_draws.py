@@ -29,6 +29,13 @@ def fact_ranges(facts: Sequence[PlannedFact], records: Sequence[Record]) -> list
     return [_extreme(side, record.value) for side in sides for record in records]
 
 
+def read_grids(facts: Sequence[PlannedFact], table: Table) -> None:
+    """Read how many rows of each cell belong to each point of the grid, if a fact needs that."""
+    for fact in facts:
+        if isinstance(fact, PlannedQuantile):
+            table.cells.read_grid(fact.grid)
+
+
 def _extreme(side: str, value: float) -> _Range:
     """Return the metrics that are at least as extreme as one."""
     return (value, math.inf) if side == "high" else (-math.inf, value)
@@ -51,13 +58,9 @@ class FactRows:
     @classmethod
     def read(cls, facts: Sequence[PlannedFact], table: Table, record: Record) -> FactRows:
         """Read it. Before the charge; draws nothing."""
-        extreme = {}
-        for fact in facts:
-            if isinstance(fact, PlannedQuantile):
-                table.cells.read_grid(fact.grid)
-            elif fact.side is not None:
-                ends = _extreme(fact.side, record.value)
-                extreme[fact.side] = table.cells.rows_between(*ends)
+        read_grids(facts, table)
+        sides = [fact.side for fact in facts if isinstance(fact, PlannedCount) and fact.side]
+        extreme = {side: table.cells.rows_between(*_extreme(side, record.value)) for side in sides}
         return cls(table.cells, table, extreme)
 
     def number(self, fact: PlannedCount, mask: int) -> int:

@@ -25,7 +25,7 @@ from pcor.public.context import Context
 from pcor.public.guarantee import OCDP, Guarantee
 from pcor.releasing.budget import NO_BOOKS
 from pcor.releasing.certificate import Release
-from pcor.releasing.fact_draws import FactRows, draw_facts, fact_ranges
+from pcor.releasing.fact_draws import FactRows, draw_facts, fact_ranges, read_grids
 from pcor.releasing.payment import Payer, check_payer, pay_and_draw
 from pcor.releasing.plan import Plan
 from pcor.releasing.request import Request
@@ -210,6 +210,7 @@ def prepare(plan: Plan, table: Table, records: Sequence[Record]) -> None:
     """Read what ``look`` will need for several records, in one pass of each kind."""
     _read_for_utility(plan, table)
     table.prepare(records, plan.detector, fact_ranges(plan.facts, records))
+    read_grids(plan.facts, table)
 
 
 def _read_for_utility(plan: Plan, table: Table) -> None:

@@ -228,11 +228,12 @@ class Pushdown:
         """Return how many rows of each cell belong to each point of a grid.
 
         As pairs with a place of the grid for a metric: at most cells times points of them, and no
-        more than the table's rows. The three operations are those of ``MetricGrid.places``.
+        more than the table's rows. The operations are those of ``MetricGrid.places``.
         """
-        low, high, step = map(self._questions.literal, (grid.low, grid.high, grid.step))
+        numbers = (grid.low, grid.high, grid.steps_per_unit)
+        low, high, steps = map(self._questions.literal, numbers)
         metric, last = f"({self._questions.sql_encoding.metric})", grid.size - 1
-        place = f"CAST(FLOOR(({metric} - {low}) / {step} + {self._questions.literal(0.5)}) AS INT)"
+        place = f"CAST(FLOOR(({metric} - {low}) * {steps} + {self._questions.literal(0.5)}) AS INT)"
         ends = f"WHEN {metric} >= {high} THEN {last} WHEN {metric} <= {low} THEN 0"
         places = f"CASE {ends} ELSE {place} END"
         found = self._questions.grouped(
