@@ -301,3 +301,26 @@ def counting(region: Region, *, share: str) -> Rule:
         return [answers[value] for value in population]
 
     return rule
+
+
+def rank_scores(places: Sequence[int], points: int, share: Fraction, target: int) -> list[Fraction]:
+    """Return for each point of a grid minus its distance from a wanted rank, row by row.
+
+    Args:
+        places: of each row, the point that it belongs to.
+        points: how many there are.
+        share: the wanted rank is this share of the rows,
+        target: and so many more.
+    """
+    wanted = share * len(places) + target
+    scores = []
+    for point in range(points):
+        least = len([place for place in places if place < point])
+        most = len([place for place in places if place <= point])
+        if point > 0 and wanted < least:
+            scores.append(wanted - least)
+        elif point < points - 1 and wanted > most:
+            scores.append(most - wanted)
+        else:
+            scores.append(Fraction(0))
+    return scores

@@ -2,6 +2,7 @@
 
 from pcor.audit.exact import exact_distribution, exact_log_chances, largest_log_ratio
 from pcor.audit.exposure import exposure, exposures
+from pcor.audit.fact_answers import exact_answers
 from pcor.audit.joint import JointExposure, JointlyExposed, joint_delta, joint_exposure
 from pcor.audit.match import Match, coe_match, group_delta, group_epsilon
 from pcor.audit.neighbours import Neighbour, insertions, removals
@@ -24,6 +25,7 @@ __all__ = [
     "answers",
     "coe_match",
     "draft_schema",
+    "exact_answers",
     "exact_distribution",
     "exact_log_chances",
     "exposure",

@@ -125,7 +125,9 @@ class AuditCase(OwnerOnly):
         return divergence(
             scores,
             eta=float(bill.eta),
-            epsilon=float(bill.epsilon),
+            # Facts cost their part of epsilon on any two tables, so at the total no more than this
+            # is given away by context and facts together (docs/proofs/facts.md).
+            epsilon=float(bill.draw),
             mechanism=self.plan.selection,
             far=far,
         )
@@ -296,5 +298,5 @@ class _ReplayComparison:
             there = self._logs(self._case.table_there(change))
         except StartError:  # a refusal that no release on this table gives
             there = {StartError: 0.0}
-        epsilon = float(self._case.plan.bill.epsilon)
+        epsilon = float(self._case.plan.bill.draw)
         return divergence_of_logs(self._here, there, epsilon)

@@ -42,7 +42,8 @@ def exact_distribution(
     """Return the chance of every context that a release could give. For the owner only.
 
     Where a capped search can come back with nothing, the chances fall short of 1 by that much. A
-    chance below 1e-308 is given as 0; ``exact_log_chances`` keeps it.
+    chance below 1e-308 is given as 0; ``exact_log_chances`` keeps it. Facts take their part of
+    epsilon; ``exact_answers`` has them together with the context.
 
     Args:
         table: the rows.
@@ -116,10 +117,10 @@ def _candidates(
     return ordered.masks(), scores
 
 
-def largest_log_ratio(
-    here: Mapping[Context | None, float], there: Mapping[Context | None, float]
-) -> float:
-    """Return the largest absolute log ratio of any answer's chance, from ``exact_log_chances``.
+def largest_log_ratio(here: Mapping[Any, float], there: Mapping[Any, float]) -> float:
+    """Return the largest absolute log ratio of any answer's chance.
+
+    Of what ``exact_log_chances`` returns, or ``exact_answers``.
 
     Infinite where an answer is possible on one side only; "none was found" is an answer too.
     """

@@ -130,7 +130,9 @@ class PrivacyCost:
         delta: 0, or what the user gave.
         eta: the exponent of the final draw.
         step_eta: the exponent of the paid choices before it.
-        steps: their costs add up to epsilon, or to the rho that epsilon and delta allow.
+        steps: their costs add up to epsilon, or to the rho that epsilon and delta allow; with
+            facts, to the rho that what is left of epsilon allows.
+        facts: how much of epsilon pays for numbers about the context drawn.
     """
 
     accounting: str
@@ -139,6 +141,12 @@ class PrivacyCost:
     eta: Fraction
     step_eta: Fraction
     steps: tuple[PricedStep, ...]
+    facts: Fraction = Fraction(0)
+
+    @property
+    def draw(self) -> Fraction:
+        """What of epsilon pays for the context."""
+        return self.epsilon - self.facts
 
     @property
     def total(self) -> str:

@@ -20,6 +20,7 @@ from typing import Any
 from pcor.errors import UNPRINTABLE, ContextError, SchemaError, did_you_mean, is_printable
 from pcor.public.dates import ONE_DAY, Span, day_number, read_days, read_span
 from pcor.public.family import Groups, check_kind, read_groups
+from pcor.public.grid import MetricGrid, read_grid
 from pcor.public.spellings import (
     Aliases,
     Merge,
@@ -52,6 +53,10 @@ class Metric:
         unit: what a number of it is followed by: "hours a week".
         missing_values: words that mean no value: ``["?", "n/a", "-1"]``. A number among them means
             that number however it is written.
+        low: the least number at which a quantile of it may be released (facts),
+        high: the largest,
+        step: and how far apart these numbers are. All three or none; public like the rest, and
+            what could occur, not what did.
     """
 
     column: str
@@ -59,9 +64,13 @@ class Metric:
     label: str | None = None
     unit: str | None = None
     missing_values: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    step: float | None = None
 
     def __post_init__(self) -> None:
         check_name("the metric column", self.column)
+        read_grid(self.low, self.high, self.step)
         words = read_words(f"metric {self.column!r}", self.missing_values)
         object.__setattr__(self, "missing_values", words)
         check_word(f"metric {self.column!r}: its label", self.label)
@@ -76,6 +85,11 @@ class Metric:
     def spoken(self) -> str:
         """What a sentence calls it."""
         return self.column if self.label is None else self.label
+
+    @property
+    def grid(self) -> MetricGrid | None:
+        """The numbers at which its quantiles may be released, where they are declared."""
+        return read_grid(self.low, self.high, self.step)
 
 
 @dataclass(frozen=True)

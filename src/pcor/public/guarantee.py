@@ -316,6 +316,7 @@ class Promise:
         needed: under pure DP, when the context is likely a valid one: what the plan needs for it.
         by_position: whether a record is named by its row number, for want of an id column.
         unit: who is protected, a row or a person with all of theirs.
+        facts: how much of epsilon pays for numbers about the context drawn.
     """
 
     epsilon: Fraction
@@ -324,6 +325,7 @@ class Promise:
     needed: str = ""
     by_position: bool = False
     unit: PrivacyUnit = ROW
+    facts: Fraction = Fraction(0)
 
     @property
     def definition(self) -> str:
@@ -347,6 +349,17 @@ class Promise:
         """What is promised about the context itself."""
         return self.guarantee.validity(self.needed)
 
+    @property
+    def numbers(self) -> str:
+        """What is promised of the facts by themselves; "" where there are none."""
+        if self.facts == 0:
+            return ""
+        return (
+            f"Of this epsilon, {plain(self.facts)} pays for the numbers. By themselves, whatever "
+            f"context they are of, they are differentially private with epsilon = "
+            f"{plain(self.facts)} for everyone but the record, without a condition on COE."
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return the promise for a certificate."""
         return {
@@ -356,6 +369,7 @@ class Promise:
             "epsilon": plain(self.epsilon),
             "delta": plain(self.delta),
             "validity": self.validity,
+            **({"facts": self.numbers} if self.facts else {}),
             "not_protected": list(self.not_protected),
             "text": str(self),
         }
@@ -384,6 +398,7 @@ class Promise:
         """Return the promise in full as HTML to be put into a page."""
         return (
             markup.paragraph(self.claim)
+            + (markup.paragraph(self.numbers) if self.facts else "")
             + markup.paragraph(self.validity)
             + markup.paragraph("Not protected:")
             + markup.listed(self.not_protected)
@@ -396,6 +411,7 @@ class Promise:
         return "\n".join(
             [
                 self.claim,
+                *([self.numbers] if self.facts else []),
                 self.validity,
                 "Not protected:",
                 *(f"- {who}" for who in self.not_protected),

@@ -23,6 +23,9 @@ A schema file is TOML::
     label = "amount paid"             # optional: what a sentence calls it
     unit = "dollars"                  # optional: what its numbers are followed by
     missing_values = ["?", "-1"]      # optional: words that mean no value
+    low = 0                           # optional: quantiles are released at 0, 50, ... 20000
+    high = 20000
+    step = 50
 
     [attributes.region]
     values = ["north", "south", "elsewhere"]
@@ -140,7 +143,7 @@ MOST_NUMBERED = 1 << 60
 _TABLES = ("dataset", "metric", "attributes", "contexts", "release", "source")
 _DATASET = ("name", "id", "id_type", "id_pattern", "positions", "rows")
 _PERSON = ("person", "rows_per_person", "over")
-_METRIC = ("column", "missing", "label", "unit", "missing_values")
+_METRIC = ("column", "missing", "label", "unit", "missing_values", "low", "high", "step")
 _DOMAIN = ("values", "edges", "date", "outside", "other", "shares")
 _WORDS = ("label", "unit", "labels")
 _RULES = (*SPELLING, "missing_values")

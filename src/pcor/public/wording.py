@@ -29,6 +29,9 @@ _WORDS = re.compile(r"\b(or|is|any|except)\b", re.IGNORECASE)
 _WORDS_OF_NAMES = re.compile(r"\b(or|is|any|except|all|among)\b", re.IGNORECASE)
 _WORDS_OF_RANGES = re.compile(r"\b(or|is|any|except|to|under|more)\b", re.IGNORECASE)
 
+# What follows the context in the sentence of a certificate with facts (releasing/facts.py).
+_FACTS = re.compile(r": (about [\d,]+ |(half|[\d.]+ %) are below about )[^:]*$")
+
 _READS_LIKE = (
     "a context reads like 'job is CEO or Lawyer; year is 2006 to 2008; any city except Rome', "
     'or is a JSON object {"job": ["CEO"], ...}, or bits'
@@ -207,7 +210,8 @@ def _is_number(text: str) -> bool:
 def read_sentence(schema: Schema, text: str) -> dict[str, list[Value]]:
     """Return what a sentence says of each attribute that it speaks of.
 
-    The end of a certificate's sentence, from "among" on, is read too.
+    The end of a certificate's sentence, from "among" on, is read too; facts at its end say nothing
+    of the context.
 
     Raises:
         ContextError: the text cannot be read, or says what the schema does not have.
@@ -219,8 +223,9 @@ def read_sentence(schema: Schema, text: str) -> dict[str, list[Value]]:
     except ContextError:
         if not text.endswith("."):
             raise
+    facts = _FACTS.search(text)
     # A value may end in a full stop, a sentence does.
-    return _read(schema, text.removesuffix("."))
+    return _read(schema, text.removesuffix(".") if facts is None else text[: facts.start()])
 
 
 def read_json(text: str) -> dict[str, Any]:

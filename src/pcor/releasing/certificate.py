@@ -1,8 +1,8 @@
 """Release: the context that left, with the certificate that goes with it.
 
-Public: everything here. A certificate holds the context and public parameters and nothing else:
-no population, score, number of contexts, time or draw (FINDINGS 11). ``certificate.schema.json``
-beside this file describes it to programs.
+Public: everything here. A certificate holds the context, public parameters, the facts that were
+paid for, and nothing else: no other population, score, number of contexts, time or draw (FINDINGS
+11). ``certificate.schema.json`` beside this file describes it to programs.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pcor.errors import ParameterError, plain
 from pcor.public import wording
 from pcor.public.context import Context
 from pcor.public.guarantee import Promise
+from pcor.releasing.facts import Fact, in_words
 from pcor.releasing.plan import Plan
 from pcor.releasing.signature import check_key, sign_page, signed, written
 from pcor.support import markup
@@ -62,6 +63,7 @@ class Release:
         engine: what held the rows, with its version.
         receipt: where it is in a ledger, if one paid for it.
         metric_value: the record's own metric, where the settings show it.
+        facts: numbers about the context, with noise, where they were asked for.
     """
 
     record: int | str
@@ -72,6 +74,7 @@ class Release:
     engine: str = field(default="unknown", compare=False)
     receipt: Receipt | None = field(default=None, repr=False, compare=False)
     metric_value: float | None = None
+    facts: list[Fact] = field(default_factory=list, hash=False)
 
     @classmethod
     def from_dict(cls, certificate: Mapping[str, Any], plan: Plan | None = None) -> Release:
@@ -98,14 +101,15 @@ class Release:
                 and certificate["promise"]["delta"] == plain(plan.bill.delta)
                 and certificate["guarantee"] == plan.guarantee.name
             )
-            if same:
+            told = [Fact.from_dict(one) for one in certificate.get("facts", ())]
+            if same and [fact.name for fact in told] == [fact.name for fact in plan.facts]:
                 context = Context.from_bits(plan.schema, certificate["bits"])
                 record, private = certificate["record"], certificate["private"]
                 engine = certificate.get("engine", "unknown")
                 value = certificate.get("metric_value")
                 if value is not None and not plan.settings.show_metric:
                     # Told once, and not to be told again: the sentence is written anew.
-                    return cls(record, context, plan, private, engine=engine)
+                    return cls(record, context, plan, private, engine=engine, facts=told)
                 return cls(
                     record,
                     context,
@@ -114,8 +118,9 @@ class Release:
                     stored=certificate,
                     engine=engine,
                     metric_value=value,
+                    facts=told,
                 )
-        except (KeyError, TypeError, AttributeError):
+        except (KeyError, TypeError, AttributeError, ValueError):
             raise ParameterError(
                 "this certificate is incomplete; give what Release.to_dict() returned"
             ) from None
@@ -150,6 +155,8 @@ class Release:
         rows = wording.among(schema, self.context.mask, most=most)
         what = "an outlier by" if self._side is None else f"unusually {self._side} in"
         stands_out = f"{self._who} is {what} {schema.metric.spoken} ({self.plan.detector.name})"
+        numbers = in_words(self.facts, schema, self.plan.detector)
+        rows = f"{rows}: {numbers}" if numbers else rows
         sentence = f"Record {stands_out} among {rows}."
         wanted = self.plan.needed()
         if wanted is not None:
@@ -179,7 +186,10 @@ class Release:
         return markup.fragment(sentence, _unabridged(self), _sections(self, "h4"))
 
     def to_dict(self, *, key: SigningKey | None = None) -> dict[str, Any]:
-        """Return the certificate: the context and public parameters; signed, with a key."""
+        """Return the certificate: the context, public parameters, what was paid for.
+
+        With a key, it is signed.
+        """
         if key is not None:
             return signed(self.to_dict(), key)
         if self.stored is not None:
@@ -198,6 +208,7 @@ class Release:
             "sentence": str(self),
             **({} if self.metric_value is None else {"metric_value": self.metric_value}),
             **planned,
+            **({"facts": [fact.to_dict() for fact in self.facts]} if self.facts else {}),
             "private": self.private,
             "engine": self.engine,
             "software": _software(),
@@ -283,8 +294,10 @@ def _sections(release: Release, heading: str) -> str:
     warning = "" if release.private else f'<p class="warning" role="alert">{NOT_PRIVATE}</p>'
     where = f"<pre>{html.escape(certificate['where'])}</pre>"
     values = wording.marked(release.plan.schema, release.context.mask)
+    facts = {"Numbers about the group": _numbers(release)} if release.facts else {}
     parts = {
         "The context": markup.chips(values) + where,
+        **facts,
         "How to read it": markup.listed(_legend(release.plan)),
         "What is promised": release.promise.to_html(),
         "What was done, and its cost": release.plan.cost_html(),
@@ -308,9 +321,26 @@ def _plain_words(release: Release) -> str:
             "it likely is, "
             "compared with the others in this one; if not, this group says nothing about it."
         )
+    told = "Who is in the group, and how many, is not told."
+    if release.facts:
+        told = "Who is in the group is not told, and its numbers only roughly."
     return (
-        f"In plain words: {said} Who is in the group, and how many, is not told. That a record "
-        "stands out does not mean that anything is wrong with it."
+        f"In plain words: {said} {told} That a record stands out does not mean that anything is "
+        "wrong with it."
+    )
+
+
+def _numbers(release: Release) -> str:
+    """Write the facts as a table, and what their intervals mean."""
+    rows = [
+        (fact.name, f"{fact.value:,}", f"{fact.low:,} to {fact.high:,}", plain(fact.epsilon))
+        for fact in release.facts
+    ]
+    chance = f"{100 * release.facts[0].confidence:g}"
+    return markup.table(("number", "about", "between", "epsilon"), rows) + markup.paragraph(
+        f"Each was made uncertain on purpose. The true number lies in its interval in at least "
+        f"{chance} of 100 cases: that follows from how the noise is made, and from nothing else. "
+        "The record itself is counted."
     )
 
 
@@ -355,7 +385,7 @@ def _settings(certificate: dict[str, Any], plan: Plan) -> dict[str, object]:
     rows: dict[str, object] = {}
     for name in ("dataset", "metric", *plan.settings.described()):
         setting = certificate.get(name)
-        if setting is None:
+        if setting is None or isinstance(setting, list):  # facts have a table of their own
             continue
         if isinstance(setting, dict):
             rest = ", ".join(f"{key} {value}" for key, value in setting.items() if key != "name")

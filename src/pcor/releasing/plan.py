@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pcor.detectors import Detector
@@ -16,6 +17,7 @@ from pcor.public.accounting import PrivacyCost
 from pcor.public.guarantee import Guarantee, Promise
 from pcor.public.schema import Schema
 from pcor.releasing.estimate import Estimate, estimate
+from pcor.releasing.facts import PlannedFact, accuracies, plan_facts
 from pcor.releasing.terms import terms_of
 from pcor.search import Search
 from pcor.search.margin import Requirement
@@ -69,6 +71,7 @@ class Plan:
             needed="" if wanted is None else str(wanted),
             by_position=self.schema.id is None,
             unit=self.schema.unit,
+            facts=self.bill.facts,
         )
 
     def needed(self, chance: float | Fraction = 0.99) -> Requirement | None:
@@ -85,6 +88,19 @@ class Plan:
     def space(self) -> int:
         """How many contexts of the family can contain a record's values, at most."""
         return self.schema.most_contexts
+
+    @cached_property
+    def facts(self) -> tuple[PlannedFact, ...]:
+        """The numbers that are released with the context, and how each is made."""
+        chosen = self.settings
+        return plan_facts(
+            chosen.fact_names, chosen.facts_share, self.schema, self.detector, self.bill.epsilon
+        )
+
+    @property
+    def accuracy(self) -> list[str]:
+        """How far off each fact can be; from public numbers alone, so it is known beforehand."""
+        return accuracies(self.facts)
 
     @property
     def note(self) -> str:
@@ -112,6 +128,7 @@ class Plan:
             "values": self.schema.width,
             "possible_contexts": self.space if self.space < 1 << 53 else counted(self.space),
             **chosen,
+            **({"facts": self._told_facts()} if self.facts else {}),
             **({} if wanted is None else {"needed": wanted.to_dict()}),
             **({"unit": self.schema.unit.to_dict()} if self.schema.unit.is_person else {}),
             "epsilon": float(self.bill.epsilon),
@@ -122,6 +139,13 @@ class Plan:
             "schema_sha256": self.schema.sha256,
             **({"note": self.note} if self.note else {}),
         }
+
+    def _told_facts(self) -> list[dict[str, str]]:
+        told = zip(self.facts, self.accuracy, strict=True)
+        return [
+            {"name": fact.name, "epsilon": plain(fact.epsilon), "accuracy": accuracy}
+            for fact, accuracy in told
+        ]
 
     def explain(self) -> str:
         """Return the steps, numbered, with the cost of each."""
@@ -143,8 +167,13 @@ class Plan:
 
     def _repr_html_(self) -> str:
         noted = [markup.paragraph(f"Note: {self.note}.")] if self.note else []
+        accurate = [markup.listed(self.accuracy)] if self.facts else []
         return markup.fragment(
-            markup.paragraph(self._summary), self.cost_html(), *noted, self.promise.to_html()
+            markup.paragraph(self._summary),
+            self.cost_html(),
+            *accurate,
+            *noted,
+            self.promise.to_html(),
         )
 
     @property
@@ -159,4 +188,5 @@ class Plan:
 
     def __str__(self) -> str:
         noted = f"\nNote: {self.note}." if self.note else ""
-        return f"{self._summary}\n{self.explain()}{noted}"
+        accurate = "".join(f"\nExpect {one}." for one in self.accuracy)
+        return f"{self._summary}\n{self.explain()}{accurate}{noted}"

@@ -1,14 +1,16 @@
 """Release: check, read, spend, search, select, record. The only way out for anything.
 
 Private: the table and every intermediate result, none of which leaves the process. Public: the plan
-and the context drawn. Guarantee: ``Promise``; proofs in docs/proofs. What a draw needs of the rows
-is read before the charge, all of it from one state of the rows: a source that changed or fails is
-refused while that is free. Only a utility of the user's own may ask a database's snapshot later.
+and the context drawn, with the facts that were paid for. Guarantee: ``Promise``; proofs in
+docs/proofs. What a draw needs of the rows is read before the charge, all of it from one state of
+the rows: a source that changed or fails is refused while that is free. Only a utility of the user's
+own may ask a database's snapshot later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pcor.detectors import Detector
 from pcor.errors import (
@@ -23,6 +25,7 @@ from pcor.public.context import Context
 from pcor.public.guarantee import OCDP, Guarantee
 from pcor.releasing.budget import NO_BOOKS
 from pcor.releasing.certificate import Release
+from pcor.releasing.fact_draws import FactRows, draw_facts, fact_ranges, read_grids
 from pcor.releasing.payment import Payer, check_payer, pay_and_draw
 from pcor.releasing.plan import Plan
 from pcor.releasing.request import Request
@@ -53,6 +56,8 @@ def release(
     steepness: int | None = None,
     limit: int | None = None,
     brevity: int | None = None,
+    facts: str | Sequence[str] | None = None,
+    facts_share: object = None,
     show_metric: bool = True,
     settings: Settings | None = None,
     budget: Payer | None = None,
@@ -92,6 +97,10 @@ def release(
             so (2^22); dp always does. Beyond 2^24 time and memory depend on the rows.
         brevity: how many rows of utility each value, range, group or exception that the context's
             words name is worth: the more, the shorter the sentence. It costs nothing.
+        facts: numbers about the context drawn, ``["count", "rank", "median", "quantile:0.95"]``,
+            paid from the same epsilon: ``Release.facts``. Quantiles need a grid in the schema,
+            ``low``, ``high`` and ``step`` of the metric.
+        facts_share: which part of epsilon the facts have, all together; 1/3 by default.
         show_metric: whether the sentence and the certificate tell the record's own metric, and on
             which side its detector looks. Both are public with the record.
         settings: all of the above from the detector on, in one value, in the place of their names.
@@ -123,6 +132,8 @@ def release(
         steepness=steepness,
         limit=limit,
         brevity=brevity,
+        facts=facts,
+        facts_share=facts_share,
         show_metric=show_metric,
         settings=settings,
     )
@@ -165,8 +176,17 @@ def release_paid(
     )
 
 
-# What was read for a release; or what the user's own detector had to say against the rows.
-LookedAt = Validity | ParameterError
+@dataclass(frozen=True, repr=False)
+class LookedAt:
+    """What was read for a release. Private.
+
+    Attributes:
+        validity: the verdicts; or what the user's own detector had to say against the rows.
+        facts: what the facts need of the same rows.
+    """
+
+    validity: Validity | ParameterError
+    facts: FactRows
 
 
 def look(plan: Plan, table: Table, record: int | str) -> LookedAt:
@@ -178,18 +198,20 @@ def look(plan: Plan, table: Table, record: int | str) -> LookedAt:
     """
     queried = table.record(record)
     _read_for_utility(plan, table)
+    validity: Validity | ParameterError
     try:
         validity = Validity(table, queried, plan.detector)
         validity.read()
     except ParameterError as error:
-        return error
-    return validity
+        validity = error
+    return LookedAt(validity, FactRows.read(plan.facts, table, queried))
 
 
 def prepare(plan: Plan, table: Table, records: Sequence[Record]) -> None:
     """Read what ``look`` will need for several records, in one pass of each kind."""
     _read_for_utility(plan, table)
-    table.prepare(records, plan.detector)
+    table.prepare(records, plan.detector, fact_ranges(plan.facts, records))
+    read_grids(plan.facts, table)
 
 
 def _read_for_utility(plan: Plan, table: Table) -> None:
@@ -201,13 +223,14 @@ def _read_for_utility(plan: Plan, table: Table) -> None:
 
 def release_from(plan: Plan, looked_at: LookedAt, chooser: RandomSource) -> Release:
     """Draw from what was read. After the charge, if there is one: every refusal is an answer."""
-    if isinstance(looked_at, ParameterError):
-        raise looked_at
-    table, record = looked_at.table, looked_at.record
+    validity = looked_at.validity
+    if isinstance(validity, ParameterError):
+        raise validity
+    table, record = validity.table, validity.record
     # Whether a record is in a context tells its values, and whoever may name any record could read
     # them off the refusals, were they free.
     check_start(plan.search, record)
-    mask = draw(plan, looked_at, chooser)
+    mask = draw(plan, validity, chooser)
     return Release(
         record.key,
         Context.from_mask(table.schema, mask),
@@ -215,6 +238,7 @@ def release_from(plan: Plan, looked_at: LookedAt, chooser: RandomSource) -> Rele
         private=chooser.private,
         engine=table.engine,
         metric_value=record.value if plan.settings.show_metric else None,
+        facts=draw_facts(plan.facts, looked_at.facts, mask, chooser),
     )
 
 

@@ -11,13 +11,13 @@ field with its ``Option``, an argument of ``plan`` and ``release``, a line in
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any, Literal
 
 from pcor.detectors import Detector, detector_names
-from pcor.errors import ParameterError, StartError, check_whole
+from pcor.errors import ParameterError, StartError, check_whole, plain
 from pcor.mechanism.randomness import MECHANISMS
 from pcor.mechanism.selection import check_exponent, check_mechanism
 from pcor.public.accounting import ACCOUNTINGS, exact
@@ -25,6 +25,7 @@ from pcor.public.context import Context
 from pcor.public.guarantee import GUARANTEES, OCDP, Guarantee, PureDP, get_guarantee
 from pcor.public.schema import MOST_NUMBERED, Schema
 from pcor.public.space import in_family
+from pcor.releasing.facts import EXAMPLES, SHARE, plan_facts, read_names, read_share, with_facts
 from pcor.releasing.plan import Plan
 from pcor.releasing.terms import terms_of
 from pcor.search import SEARCHES, Search, get_search
@@ -246,6 +247,30 @@ class Settings:
             later=True,
         ),
     )
+    facts: str | Sequence[str] | None = field(
+        default=None,
+        metadata=_option(
+            "Numbers about the context, paid from the same epsilon: count, rank (also rank:low, "
+            "rank:high), median, quantile:0.95; several with commas. Quantiles need a grid in the "
+            "schema: [metric] low, high, step.",
+            names=lambda: EXAMPLES,
+            label="Facts",
+            hint="Such as count,rank,median; a quantile needs [metric] low, high, step.",
+            chosen=False,
+            describe=lambda names: None if names is None else names.split(","),
+            later=True,
+        ),
+    )
+    facts_share: object = field(
+        default=None,
+        metadata=_option(
+            "Which part of epsilon the facts have, all together; 1/3 by default.",
+            kind="amount",
+            label="Share of the facts",
+            describe=_as_it_is,
+            later=True,
+        ),
+    )
     show_metric: bool = field(
         default=True,
         metadata=_option(
@@ -263,6 +288,7 @@ class Settings:
     def __post_init__(self) -> None:
         if not isinstance(self.show_metric, bool):
             raise ParameterError("show_metric must be True or False")
+        object.__setattr__(self, "facts", read_names(self.facts))
 
     @classmethod
     def options(cls, interface: Interface | None = None) -> Iterator[tuple[str, Any, Option]]:
@@ -346,6 +372,9 @@ class Settings:
         slack = Fraction(0) if self.delta is None else _delta(self.delta)
         brevity = schema.release.get("brevity", 0) if self.brevity is None else self.brevity
         check_whole("brevity", brevity, MOST_BREVITY // schema.width, least=0)
+        total = exact(epsilon)
+        share = read_share(self.facts_share)
+        facts = plan_facts(self.fact_names, self.facts_share, schema, rule, total)
         resolved = replace(
             self,
             detector=rule,
@@ -357,9 +386,12 @@ class Settings:
             selection=_selection(self.selection, self.accounting, slack),
             guarantee=guarantee,
             steepness=terms.steepness(self, rule),
-            brevity=brevity or None,  # so that a request without it is as it was before
+            # So that a request without them is as it was before.
+            brevity=brevity or None,
+            facts_share=plain(share) if facts and share != SHARE else None,
         )
-        bill = terms.price(resolved, search, schema.unit, (exact(epsilon), slack))
+        left = total - sum(fact.epsilon for fact in facts)
+        bill = with_facts(terms.price(resolved, search, schema.unit, (left, slack)), facts)
         for eta in {bill.eta, bill.step_eta} - {Fraction(0)}:
             check_exponent(eta)  # refuses an epsilon that cannot be drawn with, before any row
         return Plan(schema, rule, search, utility, guarantee, resolved, bill)
@@ -368,6 +400,11 @@ class Settings:
         """Return settings under which no more contexts are listed than people are counted in."""
         by_name = asked in ("auto", "direct")
         return replace(self, limit=PEOPLE_LIMIT) if by_name else self
+
+    @property
+    def fact_names(self) -> str | None:
+        """The facts that are asked for, in one spelling and order, with commas between."""
+        return None if self.facts is None else str(self.facts)
 
     def _search(
         self, asked: str | Search, schema: Schema, *, compiled: bool, guarantee: Guarantee
@@ -428,6 +465,8 @@ def plan(
     steepness: int | None = None,
     limit: int | None = None,
     brevity: int | None = None,
+    facts: str | Sequence[str] | None = None,
+    facts_share: object = None,
     show_metric: bool = True,
     settings: Settings | None = None,
 ) -> Plan:
@@ -450,6 +489,8 @@ def plan(
         steepness=steepness,
         limit=limit,
         brevity=brevity,
+        facts=facts,
+        facts_share=facts_share,
         show_metric=show_metric,
         settings=settings,
     ).plan(schema, epsilon)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.public.context import Words
+from pcor.public.grid import MetricGrid
 from pcor.rows.cells import Cells, Distribution, Rule
 
 _CELL_COLUMNS = [field.name for field in fields(Cells) if field.name != "centre"]
@@ -66,8 +67,18 @@ class CellTable(Cells):
         """Return it as it is."""
         return self
 
-    def prepare(self, values: Sequence[float], rule: Rule) -> None:
+    def prepare(
+        self, values: Sequence[float], rule: Rule, counted: Sequence[tuple[float, float]] = ()
+    ) -> None:
         """Do nothing: all rows are in memory."""
+
+    def read_grid(self, grid: MetricGrid) -> None:
+        """Do nothing: all rows are in memory."""
+
+    def on_grid(self, grid: MetricGrid, mask: Words) -> NDArray[np.int64]:
+        """Return how many rows of a population belong to each point of a grid."""
+        values, counts = self.distribution(mask)
+        return np.bincount(grid.places(values), counts, minlength=grid.size).astype(np.int64)
 
     def read_all(self) -> None:
         """Do nothing: all rows are in memory, and do not change."""

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.public.context import Words
+from pcor.public.grid import MetricGrid
 from pcor.public.window import Window
 from pcor.support.threads import in_slices
 
@@ -113,8 +114,21 @@ class Cells(ABC):
         """
 
     @abstractmethod
-    def prepare(self, values: Sequence[float], rule: Rule) -> None:
-        """Read what a rule needs to judge several metrics, where it is not at hand."""
+    def prepare(
+        self, values: Sequence[float], rule: Rule, counted: Sequence[tuple[float, float]] = ()
+    ) -> None:
+        """Read what a rule needs to judge several metrics, where it is not at hand.
+
+        ``counted`` are ranges whose rows will be counted besides.
+        """
+
+    @abstractmethod
+    def read_grid(self, grid: MetricGrid) -> None:
+        """Read how many rows of each cell belong to each point of a grid, where not at hand."""
+
+    @abstractmethod
+    def on_grid(self, grid: MetricGrid, mask: Words) -> NDArray[np.int64]:
+        """Return how many rows of a population belong to each point of a grid."""
 
     @abstractmethod
     def read_all(self) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.public.context import Words
+from pcor.public.grid import MetricGrid
 from pcor.public.schema import Schema
 from pcor.public.window import Window
 from pcor.rows.cell_table import CellTable
@@ -64,6 +65,7 @@ class RemoteCellTable(Cells):
         self._pushdown = pushdown
         self._answers = Answers()
         self._whole: CellTable | None = None  # with all pairs, once they were read
+        self._on_grid: dict[MetricGrid, Pairs] = {}  # places in the place of metrics
 
     def in_memory(self) -> CellTable:
         """Return all pairs; they are read once."""
@@ -135,7 +137,23 @@ class RemoteCellTable(Cells):
             known = self._answers.parts
         return known[value, window]
 
-    def prepare(self, values: Sequence[float], rule: Rule) -> None:
+    def read_grid(self, grid: MetricGrid) -> None:
+        """Read how many rows of each cell belong to each point of a grid, once for the table."""
+        if self._whole is None and grid not in self._on_grid:
+            self._on_grid[grid] = self._pushdown.on_grid(grid)
+
+    def on_grid(self, grid: MetricGrid, mask: Words) -> NDArray[np.int64]:
+        """Return how many rows of a population belong to each point of a grid."""
+        if self._whole is not None:
+            return self._whole.on_grid(grid, mask)
+        self.read_grid(grid)
+        pairs = self._on_grid[grid]
+        covered: NDArray[np.bool_] = np.all((self.cell_required & ~mask) == 0, axis=1)
+        inside = covered[pairs.cells]
+        places = pairs.values[inside].astype(np.int64)
+        return np.bincount(places, pairs.counts[inside], minlength=grid.size).astype(np.int64)
+
+    def prepare(self, values: Sequence[float], rule: Rule, counted: Sequence[Range] = ()) -> None:
         """Read what a rule needs to judge several metrics, in one pass of each kind.
 
         What was read before is forgotten.
@@ -147,6 +165,7 @@ class RemoteCellTable(Cells):
             self._answers = Answers()
             return
         ranges = [range_ for range_ in ends if range_ is not None]
+        ranges = list(dict.fromkeys([*ranges, *counted]))
         self._answers = self._read(windows, ranges, values if rule.wants_tails else ())
 
     def _window(self, value: float, rule: Rule) -> Window:

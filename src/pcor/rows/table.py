@@ -260,13 +260,18 @@ class Table:
         """Return all of the table that can matter for one metric under one detector. Private."""
         return self.cells.visible(value, detector)
 
-    def prepare(self, records: Sequence[Record], detector: Rule) -> None:
+    def prepare(
+        self,
+        records: Sequence[Record],
+        detector: Rule,
+        counted: Sequence[tuple[float, float]] = (),
+    ) -> None:
         """Read what several records need, in one pass over rows that lie elsewhere. Private.
 
         What was prepared is remembered until the next call, so that nothing need be read after a
-        charge.
+        charge. ``counted`` are ranges whose rows will be counted besides.
         """
-        self.cells.prepare([record.value for record in records], detector)
+        self.cells.prepare([record.value for record in records], detector, counted)
 
     def read_all(self) -> None:
         """Read the metrics of all rows that lie elsewhere and may change. Private.

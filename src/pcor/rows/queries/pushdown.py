@@ -25,6 +25,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pcor.errors import SourceError, TooLarge
+from pcor.public.grid import MetricGrid
 from pcor.public.schema import Schema
 from pcor.rows.encoding import (
     LARGEST_METRIC,
@@ -232,6 +233,26 @@ class Pushdown:
         low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
         counts = {f"n{place}": self._counted(*ends) for place, ends in enumerate(ranges)}
         return self._by_cell(counts, self._questions.between(low, high)).astype(np.int64)
+
+    def on_grid(self, grid: MetricGrid) -> Pairs:
+        """Return how many rows of each cell belong to each point of a grid.
+
+        As pairs with a place of the grid for a metric: at most cells times points of them, and no
+        more than the table's rows. The operations are those of ``MetricGrid.places``.
+        """
+        numbers = (grid.low, grid.high, grid.steps_per_unit)
+        low, high, steps = map(self._questions.literal, numbers)
+        metric, last = f"({self._questions.sql_encoding.metric})", grid.size - 1
+        place = f"CAST(FLOOR(({metric} - {low}) * {steps} + {self._questions.literal(0.5)}) AS INT)"
+        ends = f"WHEN {metric} >= {high} THEN {last} WHEN {metric} <= {low} THEN 0"
+        places = f"CASE {ends} ELSE {place} END"
+        found = self._questions.grouped(
+            self._questions.counted, also=["place"], flags=[f"{places} AS place"]
+        )
+        self._questions.check_size(found, "pairs of a cell and a point of the metric's grid")
+        self._check_state(found)
+        at = np.minimum(column(found, "place", np.float64), last)
+        return Pairs(self._cell_numbers(found), at, column(found, "n", np.int64))
 
     def above(self, values: Sequence[float]) -> Floats:
         """Return of each cell's rows above each metric count, sum, squares; and how many equal it.

@@ -1,0 +1,370 @@
+"""Facts: numbers about the context drawn, each paid from the same epsilon.
+
+Public: everything here, what a fact costs, how its noise is made and how far off it can be. A
+declared share of the total epsilon is split evenly over the facts; the draw of the context has the
+rest. The true numbers are in ``pcor.releasing.fact_draws``; docs/proofs/facts.md has the proofs.
+
+- ``count``: the rows of the context. Discrete Laplace noise.
+- ``rank``: how many of them are at least as extreme as the record, which is one of them. The side
+  is the detector's; where that looks at both it is "high", unless ``rank:low`` is asked for.
+- ``median``, ``quantile:0.95``: the exponential mechanism over the metric's public grid. Three
+  draws of the same price: the number itself, and one for each end of its interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from pcor.detectors import Detector
+from pcor.errors import ParameterError, UnknownName, plain
+from pcor.mechanism.noise import noise_width, selection_width
+from pcor.mechanism.selection import check_exponent
+from pcor.public.accounting import PricedStep, PrivacyCost, exact
+from pcor.public.grid import NO_GRID, MetricGrid
+from pcor.public.schema import Schema
+from pcor.public.wording import amount
+
+# The part of the total epsilon that facts have where nobody says otherwise.
+SHARE = Fraction(1, 3)
+
+# The true number lies in the stated interval with at least this chance.
+CONFIDENCE = Fraction(19, 20)
+
+# A quantile has at most so many digits behind the point, so that scores are small whole numbers.
+_DIGITS = 4
+_DRAWS = 3  # of a quantile: the number, and both ends of its interval
+_SIDES = ("high", "low")
+EXAMPLES = ("count", "rank", "rank:low", "rank:high", "median", "quantile:0.95")
+
+
+# -- what is asked for -----------------------------------------------------------------------------
+
+
+def read_names(given: object) -> str | None:
+    """Return the facts that are asked for in one spelling and order; ``None`` for none.
+
+    >>> read_names(["median", "count"]), read_names("quantile:0.50"), read_names([])
+    ('count,median', 'median', None)
+    """
+    if given is None:
+        return None
+    if isinstance(given, str):
+        given = [part.strip() for part in given.split(",")] if given.strip() else []
+    if not isinstance(given, Iterable):
+        raise UnknownName("facts", given, EXAMPLES)
+    names = sorted(map(_name, given), key=_order)
+    for one, other in pairwise(names):
+        if one == other:
+            raise ParameterError(f"facts: {one!r} is asked for twice; each is paid for once")
+    if len([name for name in names if name.startswith("rank")]) > 1:
+        raise ParameterError("facts: ask for one rank, by 'rank', 'rank:low' or 'rank:high'")
+    return ",".join(names) or None
+
+
+def _name(given: object) -> str:
+    """Return the name of a fact in its one spelling, or refuse it."""
+    name = str(given) if isinstance(given, str) else ""
+    if name in EXAMPLES[:5]:
+        return name
+    kind, _, number = name.partition(":")
+    if kind != "quantile":
+        raise UnknownName("facts", given, EXAMPLES)
+    share = exact(number, "facts: the share of a quantile")
+    if share >= 1 or 10**_DIGITS % share.denominator:
+        raise ParameterError(
+            f"facts: the share of a quantile lies between 0 and 1 and has at most {_DIGITS} "
+            "digits, such as quantile:0.95"
+        )
+    return "median" if share == Fraction(1, 2) else f"quantile:{plain(share)}"
+
+
+def _order(name: str) -> tuple[int, Fraction]:
+    if name == "count":
+        return 0, Fraction(0)
+    return (1, Fraction(0)) if name.startswith("rank") else (2, _quantile(name))
+
+
+def _quantile(name: str) -> Fraction:
+    return Fraction(1, 2) if name == "median" else Fraction(name.partition(":")[2])
+
+
+def read_share(given: object) -> Fraction:
+    """Return the part of epsilon that facts have, or refuse what is none."""
+    share = SHARE if given is None else exact(given, "facts_share")
+    if share >= 1:
+        raise ParameterError(
+            "facts_share must lie between 0 and 1, such as 1/3: the draw of the context is paid "
+            "from the rest"
+        )
+    return share
+
+
+# -- what it costs, and how far off it can be ------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PlannedCount:
+    """A number of rows that will be released with discrete Laplace noise.
+
+    Attributes:
+        name: ``"count"``, or a rank.
+        epsilon: what it costs.
+        rows: how many rows whoever is protected can have, and so move it by.
+        side: for a rank, whether rows at least as ``"high"`` or as ``"low"`` are counted.
+    """
+
+    name: str
+    epsilon: Fraction
+    rows: int
+    side: str | None = None
+
+    @property
+    def rate(self) -> Fraction:
+        """How fast the chance of noise falls with its size, by factors of e."""
+        return self.epsilon / self.rows
+
+    @property
+    def width(self) -> int:
+        """How far the noise reaches, but for the chance that the interval leaves out."""
+        return noise_width(self.rate, 1 - CONFIDENCE)
+
+    @property
+    def step(self) -> PricedStep:
+        """What it is among the steps of a release."""
+        scale = plain(1 / self.rate)
+        what = f"the fact {self.name!r}: discrete Laplace noise of scale {scale}"
+        return PricedStep(what, 1, self.epsilon)
+
+    @property
+    def accuracy(self) -> str:
+        """How far off it can be, in the middle of a sentence."""
+        return f"the {_spoken(self.name)} within {self.width:,} of the truth"
+
+    def fact(self, noisy: int) -> Fact:
+        """Return what is released of a noisy number. V is there, so there is at least one row."""
+        value, low = max(1, noisy), max(1, noisy - self.width)
+        return Fact(self.name, value, low, max(value, noisy + self.width), self.epsilon)
+
+
+@dataclass(frozen=True)
+class PlannedQuantile:
+    """A quantile of the metric, rounded to the grid, that will be released as a point of it.
+
+    Attributes:
+        name: ``"median"``, or ``"quantile:0.95"``.
+        epsilon: what it costs: three draws.
+        rows: how many rows are added or removed between neighbours.
+        share: which quantile, a / c.
+        grid: from which numbers it is drawn.
+    """
+
+    name: str
+    epsilon: Fraction
+    rows: int
+    share: Fraction
+    grid: MetricGrid
+
+    @property
+    def eta(self) -> Fraction:
+        """The exponent of each draw. One row moves a score by at most max(a, c - a)."""
+        a, c = self.share.as_integer_ratio()
+        return self.epsilon / _DRAWS / (2 * self.rows * max(a, c - a))
+
+    @property
+    def shift(self) -> int:
+        """How many rows below and above the quantile the ends of its interval are drawn for."""
+        return self._width((1 - CONFIDENCE) / 2)
+
+    @property
+    def targets(self) -> tuple[int, int, int]:
+        """What is drawn: the quantile, and the two ends, by their distance from it in rows."""
+        return 0, -self.shift, self.shift
+
+    @property
+    def step(self) -> PricedStep:
+        """What it is among the steps of a release."""
+        what = f"the fact {self.name!r}: draws from {self.grid.size:,} points, and for its interval"
+        return PricedStep(what, _DRAWS, self.epsilon / _DRAWS)
+
+    @property
+    def accuracy(self) -> str:
+        """How far off it can be, in the middle of a sentence."""
+        rows = self._width(1 - CONFIDENCE)
+        return f"the {_spoken(self.name)} with at most {rows:,} rows between it and the true one"
+
+    def _width(self, outside: Fraction) -> int:
+        # A row is worth c points of a score.
+        return selection_width(self.eta * self.share.denominator, self.grid.size - 1, outside)
+
+    def fact(self, places: Sequence[int]) -> Fact:
+        """Return what is released of the three draws: sorted, which only widens the interval."""
+        low, high = (self.grid.point(place) for place in (min(places), max(places)))
+        return Fact(self.name, self.grid.point(places[0]), low, high, self.epsilon)
+
+
+PlannedFact = PlannedCount | PlannedQuantile
+
+
+def plan_facts(
+    names: str | None, share: object, schema: Schema, detector: Detector, epsilon: Fraction
+) -> tuple[PlannedFact, ...]:
+    """Return what the facts cost and how they are made, from public knowledge alone.
+
+    Raises:
+        ParameterError: a quantile is asked for and no grid is declared, or a share is given
+            without facts.
+    """
+    if names is None:
+        if share is not None:
+            raise ParameterError("facts_share goes with facts; give both, or leave it out")
+        return ()
+    listed = names.split(",")
+    each = read_share(share) * epsilon / len(listed)
+    planned = tuple(_planned(name, each, schema, detector) for name in listed)
+    for one in planned:
+        check_exponent(one.rate if isinstance(one, PlannedCount) else one.eta)
+    return planned
+
+
+def _planned(name: str, epsilon: Fraction, schema: Schema, detector: Detector) -> PlannedFact:
+    # Rows that arrive where others leave cancel out in a number of rows, not in a quantile's scores.
+    rows, grid = schema.unit.rows, schema.metric.grid
+    if name == "count":
+        return PlannedCount(name, epsilon, rows)
+    if name.startswith("rank"):
+        # By the settings alone: on which side of the others V lies depends on their rows.
+        side = name.partition(":")[2] or detector.side or _SIDES[0]
+        return PlannedCount(name, epsilon, rows, side)
+    if grid is None:
+        raise ParameterError(f"facts: {name!r} cannot be had: {NO_GRID}")
+    return PlannedQuantile(name, epsilon, schema.unit.row_changes, _quantile(name), grid)
+
+
+def with_facts(cost: PrivacyCost, facts: Sequence[PlannedFact]) -> PrivacyCost:
+    """Return the cost of a draw and of the facts after it: epsilons add up."""
+    spent = sum((fact.epsilon for fact in facts), Fraction(0))
+    steps = cost.steps + tuple(fact.step for fact in facts)
+    return replace(cost, epsilon=cost.epsilon + spent, facts=spent, steps=steps)
+
+
+def accuracies(facts: Sequence[PlannedFact]) -> list[str]:
+    """Return how far off each fact can be, as sentences; from public numbers alone."""
+    return [f"{fact.accuracy} in {plain(100 * CONFIDENCE)} of 100 cases" for fact in facts]
+
+
+def _spoken(name: str) -> str:
+    kind, _, rest = name.partition(":")
+    return f"{rest} quantile" if kind == "quantile" else kind
+
+
+# -- what is released ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A number about the context that was drawn, with noise.
+
+    Attributes:
+        name: which number.
+        value: what it is, about.
+        low: the true number is at least this,
+        high: and at most this, with the chance ``confidence``. The interval follows from the noise
+            and public numbers alone.
+        epsilon: what it cost, exact.
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    epsilon: Fraction
+
+    @property
+    def confidence(self) -> float:
+        """The chance, at least, that the interval has the true number."""
+        return float(CONFIDENCE)
+
+    @property
+    def side(self) -> str | None:
+        """For a rank that names its side, that side."""
+        return self.name.partition(":")[2] if self.name.startswith("rank:") else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as a certificate holds it."""
+        return {
+            "name": self.name,
+            "value": self.value,
+            "low": self.low,
+            "high": self.high,
+            "confidence": self.confidence,
+            "epsilon": plain(self.epsilon),
+        }
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> Fact:
+        """Read what a certificate holds."""
+        numbers = (told["value"], told["low"], told["high"])
+        return cls(str(told["name"]), *numbers, Fraction(told["epsilon"]))
+
+
+def plausible(facts: Sequence[Fact]) -> list[Fact]:
+    """Return facts that do not contradict one another: post-processing, which costs nothing.
+
+    A rank is not above the count, quantiles rise. An interval is never made smaller.
+    """
+    count = next((fact.value for fact in facts if fact.name == "count"), None)
+    points = iter(sorted(fact.value for fact in facts if _is_quantile(fact)))
+    made = []
+    for fact in facts:
+        value = next(points) if _is_quantile(fact) else fact.value
+        if fact.name.startswith("rank") and count is not None:
+            value = min(value, count)
+        made.append(
+            replace(fact, value=value, low=min(fact.low, value), high=max(fact.high, value))
+        )
+    return made
+
+
+def _is_quantile(fact: Fact) -> bool:
+    return fact.name != "count" and not fact.name.startswith("rank")
+
+
+def in_words(facts: Sequence[Fact], schema: Schema, detector: Detector) -> str:
+    """Write facts as the end of a sentence about whom a context covers; "" where there are none.
+
+    >>> schema = Schema("pay", {"job": ["cook"]}, rows="cooks")
+    >>> cost = Fraction(1, 10)
+    >>> facts = [Fact("count", 1240, 1210, 1270, cost), Fact("rank", 3, 1, 33, cost)]
+    >>> from pcor import LOF
+    >>> in_words(facts, schema, LOF())
+    'about 1,240 cooks (1,210 to 1,270), about 3 (1 to 33) of them as high'
+    >>> in_words([Fact("median", 800, 750, 900, cost)], schema, LOF())
+    'half are below about 800 (750 to 900)'
+    """
+    counted: list[str] = []
+    quantiles: list[str] = []
+    for fact in facts:
+        if _is_quantile(fact):
+            quantiles.append(_quantile_in_words(fact, schema, bare=bool(quantiles)))
+        elif fact.name == "count":
+            counted.append(f"about {fact.value:,} {schema.noun} ({_interval(fact)})")
+        else:
+            of_whom = "of them" if counted else schema.noun
+            side = fact.side or detector.side or _SIDES[0]
+            counted.append(f"about {fact.value:,} ({_interval(fact)}) {of_whom} as {side}")
+    return "; ".join(filter(None, [", ".join(counted), " and ".join(quantiles)]))
+
+
+def _quantile_in_words(fact: Fact, schema: Schema, *, bare: bool) -> str:
+    share = _quantile(fact.name)
+    part = "half" if share == Fraction(1, 2) else f"{plain(100 * share)} %"
+    value = amount(fact.value, schema.metric.unit)
+    return f"{part}{'' if bare else ' are'} below about {value} ({_interval(fact)})"
+
+
+def _interval(fact: Fact) -> str:
+    return f"{amount(fact.low, None)} to {amount(fact.high, None)}"
