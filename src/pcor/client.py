@@ -197,7 +197,7 @@ class Client:
         found = self._send("GET", f"/v1/releases/{quote(question, safe='')}")
         if found["state"] != "done":
             raise ServiceError("this question has no answer to be seen yet", kind="still_running")
-        return self._answer(found, time.monotonic() + self._patience)
+        return self._answer(found, found["record"], time.monotonic() + self._patience)
 
     def verify(self, certificate: Mapping[str, Any], question: str) -> bool:
         """Tell whether a certificate is, word for word, what the service answered. Free.

@@ -231,7 +231,7 @@ def plan_facts(
 
 
 def _planned(name: str, epsilon: Fraction, schema: Schema, detector: Detector) -> PlannedFact:
-    # Rows that arrive where others leave cancel out in a number of rows, not in a quantile's scores.
+    # Rows that arrive where others leave cancel out in a number of rows, not in quantiles' scores.
     rows, grid = schema.unit.rows, schema.metric.grid
     if name == "count":
         return PlannedCount(name, epsilon, rows)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.public.context import Words
+from pcor.public.grid import MetricGrid
 from pcor.rows.cell_table import CellTable
 from pcor.rows.cells import Cells, Distribution, Rule
 from pcor.rows.remote import RemoteCellTable
@@ -88,9 +89,22 @@ class HeldRow(Cells):
         more = np.array([beyond, beyond * apart, beyond * apart**2, same])
         return np.asarray(found + more[:, np.newaxis] * self._here, dtype=np.float64)
 
-    def prepare(self, values: Sequence[float], rule: Rule) -> None:
+    def prepare(
+        self, values: Sequence[float], rule: Rule, counted: Sequence[tuple[float, float]] = ()
+    ) -> None:
         """Read what a rule needs to judge several metrics, in one pass of each kind."""
-        self._remote.prepare(values, rule)
+        self._remote.prepare(values, rule, counted)
+
+    def read_grid(self, grid: MetricGrid) -> None:
+        """Read how many rows of each cell belong to each point of a grid."""
+        self._remote.read_grid(grid)
+
+    def on_grid(self, grid: MetricGrid, mask: Words) -> NDArray[np.int64]:
+        """Return how many rows of a population belong to each point of a grid."""
+        counts = self._remote.on_grid(grid, mask)
+        if not (self._required & ~mask).any():
+            counts[grid.places(np.array([self._value]))] += 1
+        return counts
 
     def read_all(self) -> None:
         """Read all pairs where the rows may change; refuse if an engine may not hand them over."""
