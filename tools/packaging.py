@@ -17,6 +17,7 @@ import os
 import socket
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import tempfile
 import tomllib
@@ -152,9 +153,12 @@ class Clean:
         self.work = folder / "work"
         self.work.mkdir()
         venv.create(folder / "env", with_pip=True)
-        self.bin = folder / "env" / "bin"
+        # bin and lib/python3.X/site-packages, on Windows Scripts and Lib/site-packages.
+        inside = {"base": str(folder / "env")}
+        self.bin = Path(sysconfig.get_path("scripts", "venv", inside))
+        self._packages = Path(sysconfig.get_path("purelib", "venv", inside))
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PCOR", "COV"))}
-        self.env = kept | {"PATH": f"{self.bin}:{kept['PATH']}", "TERM": "dumb"}
+        self.env = kept | {"PATH": f"{self.bin}{os.pathsep}{kept['PATH']}", "TERM": "dumb"}
         self.env.pop("VIRTUAL_ENV", None)
         pip = ("-m", "pip", "--disable-pip-version-check")
         self.python(*pip, "install", "--quiet", wheel)
@@ -162,7 +166,7 @@ class Clean:
 
     def sizes(self) -> dict[str, int]:
         """Return the bytes that each package takes: name -> bytes."""
-        (packages,) = self.bin.parent.glob("lib/python*/site-packages")
+        packages = self._packages
         return {
             found.name: sum(packages.joinpath(file).stat().st_size for file in found.files or ())
             for found in distributions(path=[str(packages)])
@@ -178,7 +182,23 @@ class Clean:
         return run(self.bin / "pcor", *words, cwd=self.work, env=self.env | variables)
 
 
-def release_everywhere(clean: Clean) -> None:
+class Here:
+    """This environment, as it is, and a folder to work in: for versions that somebody chose."""
+
+    def __init__(self, folder: Path) -> None:
+        self.work = folder
+
+    def python(self, *words: str | Path) -> str:
+        """Run this Python."""
+        return run(sys.executable, *words, cwd=self.work)
+
+    def pcor(self, *words: str, **variables: str) -> str:
+        """Run the command line."""
+        env = os.environ | variables
+        return run(sys.executable, "-m", "pcor", *words, cwd=self.work, env=env)
+
+
+def release_everywhere(clean: Clean | Here) -> None:
     """Make releases as a newcomer would; raise ``Broken`` at the first that fails."""
     if "Record 17" not in clean.python("-c", RELEASE):
         raise Broken("the library released something else than was asked for")
@@ -192,6 +212,8 @@ def release_everywhere(clean: Clean) -> None:
     clean.pcor("ledger", "budget", "books.db", "claims", "--epsilon", "3")
     clean.pcor("doctor")
     clean.pcor("explain", "budget_exceeded")
+    if isinstance(clean, Here):
+        return  # a shell completes the script, not `python -m pcor`
     completed = clean.pcor(_PCOR_COMPLETE="complete_bash", COMP_WORDS="pcor rel", COMP_CWORD="1")
     if completed.split() != ["release"]:
         raise Broken(f"the shell completes `pcor rel` to {completed!r}")
@@ -240,6 +262,9 @@ def package_client(out: Path) -> str:
         sizes = clean.sizes()
         if sum(sizes.values()) > CLIENT_LIMIT_MB * 1e6 or set(sizes) != {"pcor-client"}:
             raise Broken(f"the client is too much:\n{weighed(wheel, sdist, sizes)}")
+        if os.name == "nt":  # no service runs there
+            clean.python("-c", "import pcor_client")
+            return weighed(wheel, sdist, sizes)
         with demo_service(scratch) as (url, key):
             printed = clean.python("-c", ASK, url, key)  # also compiles, as pip does not always
             printed = clean.python("-c", ASK, url, key)
@@ -267,8 +292,13 @@ def demo_service(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def main() -> int:
-    """Package the tree and print what was found."""
+    """Package the tree and print what was found; with ``--here``, release in this environment."""
     try:
+        if sys.argv[1:] == ["--here"]:
+            with tempfile.TemporaryDirectory(prefix="pcor-package-") as name:
+                release_everywhere(Here(Path(name)))
+            print("released, by the library and by the command line")
+            return 0
         print(package(ROOT / "dist"))
         print(package_client(ROOT / "dist"))
     except Broken as broken:

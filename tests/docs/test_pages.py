@@ -76,7 +76,8 @@ def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
 MENTION = re.compile(r"differential(?:ly)?[ -]priva(?:cy|te)")
 PAPERS = re.compile(
     r"^- (?:[A-Z]\. )+[A-Z].*(?:\n  .*)*"  # - F. McSherry, K. Talwar, ...
-    r"|(?<!\*)\*(?!\*)[^*\n]+(?:\n[^*\n]+)*\*(?= \()",  # *Title* (SIGMOD 2021)
+    r"|(?<!\*)\*(?!\*)[^*\n]+(?:\n[^*\n]+)*\*(?= \()"  # *Title* (SIGMOD 2021)
+    r"|^ +title += \{.*\},$",  # BibTeX
     re.MULTILINE,
 )
 QUALIFIED = re.compile(

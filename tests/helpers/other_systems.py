@@ -44,7 +44,7 @@ def run_without_posix(code: str, folder: Path) -> str:
         timeout=DEADLINE,
         check=False,
         cwd=folder,
-        env=os.environ | {"TMPDIR": str(folder)},
+        env=os.environ | {"TMPDIR": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
     )
     assert ran.returncode == 0, ran.stderr
     return ran.stdout

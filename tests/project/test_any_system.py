@@ -18,6 +18,7 @@ from pcor.rows.engines.databases import is_database_url
 from pcor.support import locks, threads
 from tests.helpers.other_systems import is_open, run_without_posix, windows_files
 
+ROOT = Path(__file__).parents[2]
 ROWS = ["claim,amount,region", *(f"{n},{1000 + n % 7},{'ns'[n % 2]}" for n in range(60))]
 CSV = "\r\n".join([*ROWS, "60,99000,n", ""])
 TOML = """[dataset]\r
@@ -69,6 +70,11 @@ def test_the_command_line_begins_without_what_windows_lacks(folder: Path) -> Non
     code = "import runpy; sys.argv = ['pcor', '--version']; "
     printed = run_without_posix(code + "runpy.run_module('pcor', None, '__main__')", folder)
     assert printed.split() == ["pcor", pcor.__version__]
+
+
+def test_the_tests_themselves_begin_without_what_windows_lacks() -> None:
+    """Else the workflow could test nothing there."""
+    assert run_without_posix("import tests.conftest, tools.packaging", ROOT) == ""
 
 
 def test_python_m_pcor_is_the_command_line(
