@@ -187,36 +187,38 @@ def _distances(
     listed = (step.records, *step.anchors, *step.have)
     names = ("r", "a0", "a1", "h0", "h1")
     everybody = (_NOBODY, _NOWHERE, _NOWHERE, 0, 0)  # all rows are below, in one layer
-    anchors = _list(queries, codes, "anchors", names, listed, step.cells, everybody)
+    anchors = _list(queries, codes, "pcor_anchors", names, listed, step.cells, everybody)
     cells = ", ".join(queries.names)
     rows = [
         "a.r AS r",
-        *(f"coded.{name} AS {name}" for name in queries.names),
-        *(f"coded.{name} AS {name}" for name in ("x", *queries.marks)),
-        "CASE WHEN coded.x <= a.a0 THEN 0 ELSE 1 END AS side",
-        "CASE WHEN coded.x <= a.a0 THEN a.h0 ELSE a.h1 END AS have",
-        "CASE WHEN coded.x <= a.a0 THEN a.a0 - coded.x ELSE coded.x - a.a1 END AS d",
+        *(f"pcor_coded.{name} AS {name}" for name in queries.names),
+        *(f"pcor_coded.{name} AS {name}" for name in ("x", *queries.marks)),
+        "CASE WHEN pcor_coded.x <= a.a0 THEN 0 ELSE 1 END AS side",
+        "CASE WHEN pcor_coded.x <= a.a0 THEN a.h0 ELSE a.h1 END AS have",
+        "CASE WHEN pcor_coded.x <= a.a0 THEN a.a0 - pcor_coded.x ELSE pcor_coded.x - a.a1 END AS d",
     ]
     by = f"r, {cells}, side, have"
     layer = "CASE WHEN d > 0 THEN CAST(FLOOR(6 * LN(d)) AS INT) ELSE -100000 END AS layer"
     up_to = f"SUM(n) OVER (PARTITION BY r, {cells}, side ORDER BY layer) AS upto"
-    joined = f"coded JOIN anchors a ON {_same_cell(queries, 'a')}"
+    joined = f"pcor_coded JOIN pcor_anchors a ON {_same_cell(queries, 'a')}"
     found = queries.ask(
-        f"SELECT * FROM summed WHERE r = {_NOBODY} "
+        f"SELECT * FROM pcor_summed WHERE r = {_NOBODY} "
         f"OR (have + upto >= {wanted} AND have + upto - n < {wanted})",
         anchors,
         *queries.coded(),
-        select("apart", rows, f"{joined} WHERE coded.x <= a.a0 OR coded.x >= a.a1"),
-        select("layered", [by, "x", *queries.marks, layer], "apart"),
+        select("pcor_apart", rows, f"{joined} WHERE pcor_coded.x <= a.a0 OR pcor_coded.x >= a.a1"),
+        select("pcor_layered", [by, "x", *queries.marks, layer], "pcor_apart"),
         select(
-            "counted",
+            "pcor_counted",
             [
                 *[by, "layer", "COUNT(*) AS n", "MIN(x) AS lowest", "MAX(x) AS highest"],
                 *named(queries.mark_sums.values(), queries.marks),
             ],
-            f"layered GROUP BY {by}, layer",
+            f"pcor_layered GROUP BY {by}, layer",
         ),
-        select("summed", [by, "n", "lowest", "highest", *queries.marks, up_to], "counted"),
+        select(
+            "pcor_summed", [by, "n", "lowest", "highest", *queries.marks, up_to], "pcor_counted"
+        ),
     )
     found = _checked(queries, found, check)
     layers = {name: column(found, name, np.int64) for name in ("r", "side", "n", "have", "upto")}
@@ -231,23 +233,23 @@ def _within(queries: Queries, codes: Integers, bounds: Floats, check: RowsCheck)
     by = ["r", *queries.names, "x"]
     rows = [
         "b.r AS r",
-        *(f"coded.{name} AS {name}" for name in (*queries.names, *queries.marks)),
-        f"CASE WHEN b.r = {_NOBODY} THEN 0 ELSE coded.x END AS x",
+        *(f"pcor_coded.{name} AS {name}" for name in (*queries.names, *queries.marks)),
+        f"CASE WHEN b.r = {_NOBODY} THEN 0 ELSE pcor_coded.x END AS x",
     ]
-    joined = f"coded JOIN bounds b ON {_same_cell(queries, 'b')}"
-    near = "coded.x >= b.low AND coded.x <= b.high"
+    joined = f"pcor_coded JOIN pcor_bounds b ON {_same_cell(queries, 'b')}"
+    near = "pcor_coded.x >= b.low AND pcor_coded.x <= b.high"
     if not queries.marks:
         # First what needs no join: most rows are far from all of it.
         ends = queries.literal(bounds[0].min()), queries.literal(bounds[1].max())
-        near = f"coded.x >= {ends[0]} AND coded.x <= {ends[1]} AND {near}"
+        near = f"pcor_coded.x >= {ends[0]} AND pcor_coded.x <= {ends[1]} AND {near}"
     asked = queries.counted
     everybody = (_NOBODY, -_NOWHERE, _NOWHERE)
     found = queries.ask(
-        f"SELECT {', '.join([*by, *named(asked.values(), asked)])} FROM close "
+        f"SELECT {', '.join([*by, *named(asked.values(), asked)])} FROM pcor_close "
         f"GROUP BY {', '.join(by)}",
-        _list(queries, codes, "bounds", ("r", "low", "high"), listed, cell, everybody),
+        _list(queries, codes, "pcor_bounds", ("r", "low", "high"), listed, cell, everybody),
         *queries.coded(),
-        select("close", rows, f"{joined} WHERE {near}"),
+        select("pcor_close", rows, f"{joined} WHERE {near}"),
     )
     found = _checked(queries, found, check)
     of_record = column(found, "r", np.int64)
@@ -287,4 +289,4 @@ def _list(
 
 
 def _same_cell(queries: Queries, name: str) -> str:
-    return " AND ".join(f"coded.{code} = {name}.{code}" for code in queries.names)
+    return " AND ".join(f"pcor_coded.{code} = {name}.{code}" for code in queries.names)

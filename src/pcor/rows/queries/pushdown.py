@@ -163,7 +163,7 @@ class Pushdown:
     def _found(self, tables: Sequence[str]) -> list[KeyedRow]:
         names, where = [*self._questions.names, "x"], self._questions.where()
         only = ", ".join(f"MIN({name}) AS {name}" for name in names)
-        query = f"SELECT k, COUNT(*) AS n, {only} FROM coded {where} GROUP BY k"
+        query = f"SELECT k, COUNT(*) AS n, {only} FROM pcor_coded {where} GROUP BY k"
         found = self._questions.ask(query, *tables)
         columns = [found.column(name).to_pylist() for name in (*names, "k", "n")]
         return [
@@ -251,7 +251,8 @@ class Pushdown:
         where = self._questions.where(self._questions.covered(codes))
         asked = self._questions.counted
         found = self._questions.ask(
-            f"SELECT x, {', '.join(named(asked.values(), asked))} FROM coded {where} GROUP BY x"
+            f"SELECT x, {', '.join(named(asked.values(), asked))} "
+            f"FROM pcor_coded {where} GROUP BY x"
         )
         self._check_covered(found, codes)
         values, counts = column(found, "x", np.float64), column(found, "n", np.int64)
@@ -266,21 +267,25 @@ class Pushdown:
         if source is None:
             raise SourceError(no_order(self.engine.dialect.name))
         key = "s.pcor_row" if self.schema.id is None else self._key
-        listed = self.engine.dialect.values("wanted", ("v",), [(float(v),) for v in values])
+        listed = self.engine.dialect.values("pcor_wanted", ("v",), [(float(v),) for v in values])
         where = self._questions.where(self._questions.covered(codes))
         # All others are one line, without a metric and a key: their marks count too.
         columns = [
             "w.v AS v",
-            "CASE WHEN w.v IS NOT NULL THEN coded.k END AS k",
-            *(f"coded.{name} AS {name}" for name in self._questions.marks),
+            "CASE WHEN w.v IS NOT NULL THEN pcor_coded.k END AS k",
+            *(f"pcor_coded.{name} AS {name}" for name in self._questions.marks),
         ]
         asked = self._questions.counted
         found = self._questions.ask(
-            f"SELECT v, k, {', '.join(named(asked.values(), asked))} FROM keyed "
+            f"SELECT v, k, {', '.join(named(asked.values(), asked))} FROM pcor_keyed "
             f"GROUP BY v, k LIMIT {self._questions.limit + 1}",
             listed,
             *self._questions.coded(key, source=source),
-            select("keyed", columns, f"coded LEFT JOIN wanted w ON coded.x = w.v {where}"),
+            select(
+                "pcor_keyed",
+                columns,
+                f"pcor_coded LEFT JOIN pcor_wanted w ON pcor_coded.x = w.v {where}",
+            ),
         )
         self._questions.check_size(found, "rows")
         self._check_covered(found, codes)
@@ -384,7 +389,7 @@ class Pushdown:
         """Return the mean of some rows, and how far they lie from it."""
         found = self._questions.ask(
             "SELECT AVG(x) AS centre, SUM(x * x) / COUNT(x) AS square FROM "
-            f"(SELECT x FROM coded WHERE ABS(x) <= {self._largest} LIMIT {_CENTRE_ROWS}) few"
+            f"(SELECT x FROM pcor_coded WHERE ABS(x) <= {self._largest} LIMIT {_CENTRE_ROWS}) few"
         )
         centre, square = (found.column(name)[0].as_py() for name in ("centre", "square"))
         if centre is None:

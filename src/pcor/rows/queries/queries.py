@@ -38,8 +38,9 @@ class Pairs(NamedTuple):
 class Queries:
     """The queries that one engine is asked about its rows under one schema.
 
-    In every query ``coded`` are the encoded rows, with a code for each attribute (``names``) and
-    the metric as ``x``; where the engine marks rows, also with the marks of the metric (``marks``).
+    In every query ``pcor_coded`` are the encoded rows, with a code for each attribute (``names``)
+    and the metric as ``x``; where the engine marks rows, also with the marks of the metric
+    (``marks``). Tables of ours begin with ``pcor_``: a table of somebody's may be called "coded".
 
     Args:
         engine: where the rows are.
@@ -66,7 +67,7 @@ class Queries:
         return {"n": "COUNT(*)"} | self.mark_sums
 
     def ask(self, query: str, *tables: str) -> pa.Table:
-        """Return the answer to a query over the given tables, by default ``coded`` alone."""
+        """Return the answer to a query over the given tables, by default ``pcor_coded`` alone."""
         with translated_errors(self.engine.dialect.name):
             found = self.engine.run(f"WITH {', '.join(tables or self.coded())} {query}")
         self.bytes_returned += found.nbytes
@@ -93,7 +94,7 @@ class Queries:
             *named(self._marks, self.marks),
             *more,
         ]
-        return [*self.sql_encoding.lists, select("coded", columns, rows)]
+        return [*self.sql_encoding.lists, select("pcor_coded", columns, rows)]
 
     def grouped(
         self,
@@ -119,14 +120,16 @@ class Queries:
         tables, codes, joins = self._groups(aggregates, condition, also, flags, unfit)
         rest = [f"g.{name} AS {name}" for name in [*also, *aggregates]]
         return self.ask(
-            f"SELECT {', '.join([*named(codes, self.names), *rest])} FROM grouped g {joins}",
+            f"SELECT {', '.join([*named(codes, self.names), *rest])} FROM pcor_grouped g {joins}",
             *tables,
         )
 
     def how_many_groups(self, also: Sequence[str]) -> int:
         """Return how many lines ``grouped`` would have, up to the limit and one."""
         tables, _, _ = self._groups({}, "", also, (), unfit=False)
-        return int(self.ask("SELECT COUNT(*) AS n FROM grouped", *tables).column("n")[0].as_py())
+        return int(
+            self.ask("SELECT COUNT(*) AS n FROM pcor_grouped", *tables).column("n")[0].as_py()
+        )
 
     def _groups(
         self,
@@ -136,17 +139,17 @@ class Queries:
         flags: Sequence[str],
         unfit: bool,
     ) -> tuple[list[str], list[str], str]:
-        """Write the tables up to ``grouped``, and how its lines are encoded: codes and joins."""
+        """Write the tables up to ``pcor_grouped``, and what encodes its lines: codes and joins."""
         keys = self.sql_encoding.keys
         by = [key if is_late else code for key, code, is_late in self._zipped(keys)]
         rows = f"{self.engine.source} s {self.sql_encoding.joins(keys, late=False)}"
         group = ", ".join([*self.names, *also])
         where = "" if unfit else self.where(condition)
         selected = [*self.names, *also, *named(aggregates.values(), aggregates)]
-        groups = f"coded {where} GROUP BY {group} LIMIT {self.limit + 1}"
+        groups = f"pcor_coded {where} GROUP BY {group} LIMIT {self.limit + 1}"
         there = [f"g.{name}" for name in self.names]
         codes = [code if is_late else key for key, code, is_late in self._zipped(there)]
-        tables = [*self._coded(by, flags, rows), select("grouped", selected, groups)]
+        tables = [*self._coded(by, flags, rows), select("pcor_grouped", selected, groups)]
         return tables, codes, self.sql_encoding.joins(there, late=True)
 
     def _zipped(self, keys: Sequence[str]) -> list[tuple[str, str, bool]]:
@@ -155,11 +158,11 @@ class Queries:
     def where(self, condition: str = "") -> str:
         """Write a condition on encoded rows, and that they fit where some may not."""
         fit = [
-            f"coded.{name} IS NOT NULL"
+            f"pcor_coded.{name} IS NOT NULL"
             for name, attribute in zip(self.names, self.schema.attributes, strict=True)
             if attribute.outside == "drop"
         ]
-        fit += ["coded.x IS NOT NULL"] if self.schema.metric.missing == "drop" else []
+        fit += ["pcor_coded.x IS NOT NULL"] if self.schema.metric.missing == "drop" else []
         conditions = [*fit, *([f"({condition})"] if condition else [])]
         return f"WHERE {' AND '.join(conditions)}" if conditions else ""
 

@@ -114,7 +114,7 @@ def sql_encoding(engine: Engine, schema: Schema) -> SqlEncoding:
     for place, attribute in enumerate(schema.attributes):
         column = "s." + engine.dialect.column(attribute.name)
         if attribute.edges is None:
-            name = f"domain{place}"
+            name = f"pcor_domain{place}"
             attributes.append(_by_value(engine, attribute, column, name, schema.source))
             continue
         key, doubt = _bin(engine, attribute, column, schema.source)
