@@ -29,7 +29,7 @@ from pcor.errors import MetricError, SourceError
 from pcor.public.guarantee import OWNER_ONLY, PureDP
 from pcor.public.schema import REVIEW, Metric, Schema, marked_tables, toml_value
 from pcor.public.source_format import SourceFormat
-from pcor.rows.columns import column_names, read_columns
+from pcor.rows.columns import read_columns
 from pcor.rows.encoding import is_text, numbers
 from pcor.rows.files import plain_name
 from pcor.search.blocks import ENUMERATION_LIMIT
@@ -141,9 +141,12 @@ def draft(
                 "attribute or the id"
             )
     layout = guess_layout(source, given or {})
-    others = [column for column in column_names(source, layout) if column not in roles]
-    wanted = [*roles, *(c for c in others if attributes is None or _PEOPLE.search(c))]
-    columns = read_columns(source, wanted, layout)
+
+    def looked_at(names: list[str]) -> list[str]:
+        return roles + [name for name in names if attributes is None or _PEOPLE.search(name)]
+
+    columns = read_columns(source, looked_at, layout)
+    others = [column for column in columns.column_names if column not in roles]
     written = guess_numbers(columns[metric], metric, layout, given or {})
     written = guess_dates((columns[column] for column in named or others), written)
     noticed: dict[str, list[str]] = {}
