@@ -359,7 +359,7 @@ def test_where_limits_leave_few_contexts_each_of_them_is_judged_once(
 ) -> None:
     numbers = np.random.default_rng(3)
     attributes = {f"a{n}": {"values": [0, 1, 2], "contexts": "one"} for n in range(12)}
-    schema = pcor.Schema(metric="pay", attributes=attributes, max_clauses=2)
+    schema = pcor.Schema(metric="pay", attributes=attributes, max_clauses=3)
     columns = {name: numbers.integers(0, 3, 400) for name in attributes}
     table = pcor.Table(pa.table(columns | {"pay": numbers.normal(0, 1, 400)}), schema)
     validity = Validity(table, table.record(0), pcor.LOF(k=3))
@@ -375,6 +375,6 @@ def test_where_limits_leave_few_contexts_each_of_them_is_judged_once(
     while not order.finished:
         order.advance()
     assert schema.most_numbered == 4096
-    assert sum(judged) == schema.most_contexts == 79
+    assert sum(judged) == schema.most_contexts == 299
     found = pcor.matching_contexts(table, 0, pcor.LOF(k=3))
     assert set(order.masks()) == {context.mask for context in found.contexts}
