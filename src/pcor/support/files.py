@@ -27,6 +27,12 @@ def check_target(path: Path, endings: Sequence[str] = (), what: str = "--out") -
         raise WriteError(f"{shown}: this user may not write into {str(path.parent)!r}")
 
 
+def check_new(path: Path, *, force: bool, what: str = "--out") -> None:
+    """Refuse to replace a file, unless that is wanted."""
+    if path.exists() and not force:
+        raise WriteError(f"{str(path)!r} exists; give another {what}, or --force to replace it")
+
+
 def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
     """Call ``write`` with a temporary path and move the result to ``path``."""
     target = Path(path)
