@@ -42,7 +42,11 @@ def read(name: str, folder: Path) -> pcor.Table:
     if name == "ontario_salaries":
         return ontario(parquet.read_table(folder / f"{name}.parquet"))
     if name == "census":
-        attributes = {f"a{n}": list(range(size)) for n, size in enumerate(CENSUS_SIZES)}
+        # One has an order, like ages; the others are names, like jobs.
+        attributes: dict[str, Any] = {
+            f"a{n}": [code if n == 0 else str(code) for code in range(size)]
+            for n, size in enumerate(CENSUS_SIZES)
+        }
         return pcor.Table(census(), pcor.Schema(metric="hours", attributes=attributes))
     schema = pcor.Schema.from_file(folder / f"{name}.toml")
     return pcor.Table(folder / f"{name}.parquet", schema)

@@ -45,7 +45,7 @@ def test_an_interrupted_release_leaves_nothing_half_written(
         out.write_text("old", encoding="utf-8")
     before = files.listing()
     monkeypatch.setattr(Path, "write_text", interrupted_while_writing)
-    ran = pcor_("release", *files.request, "--detector", GRUBBS, "--out", out)
+    ran = pcor_("release", *files.request, "--detector", GRUBBS, "--out", out, "--force")
     assert ran == Ran(130, "", "pcor: interrupted; no file was left half-written\n")
     assert files.listing() == before
     assert not exists or out.read_text(encoding="utf-8") == "old"

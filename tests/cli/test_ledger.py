@@ -228,6 +228,22 @@ def test_history_lists_what_happened_in_order(files: Files, books: str) -> None:
     assert charge[:10] in lines[2]
 
 
+def test_a_certificate_is_not_replaced_and_nothing_is_charged_for_that(
+    files: Files, books: str
+) -> None:
+    out = files.folder / "c.json"
+    out.write_text("of another record", encoding="utf-8")
+    refused = pcor_(
+        "release", *files.request, "--detector", GRUBBS, "--ledger", books, "--out", out
+    )
+    assert (refused.code, refused.out) == (2, "")
+    assert f"'{out}' exists; give another --out, or --force to replace it" in refused.err
+    assert out.read_text(encoding="utf-8") == "of another record"
+    assert pcor_("ledger", "show", books, "--json").json["datasets"][0]["spent"] == "0"
+    release(files, books, "--out", out, "--force")
+    assert '"accounting"' in out.read_text(encoding="utf-8")
+
+
 def test_the_history_of_a_dataset_without_a_budget_is_refused(books: str) -> None:
     refused = pcor_("ledger", "history", books, "nobody")
     assert (refused.code, "no budget for dataset 'nobody'" in refused.err) == (2, True)

@@ -232,6 +232,31 @@ def test_a_sheet_is_read_as_the_file_of_its_texts_is(tmp_path: Path) -> None:
         assert table.distribution((1 << 4) - 1)[0].tolist() == [1200.5, 2500.0]
 
 
+def test_a_workbook_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calamine = pytest.importorskip("python_calamine", reason="needs python-calamine")
+    path = workbook(tmp_path / "rows.xlsx", {"Sheet1": ROWS})
+    opened: list[int] = []
+    plain = calamine.CalamineWorkbook
+
+    class Counted:
+        @staticmethod
+        def from_filelike(stream: Any) -> Any:
+            opened.append(1)
+            return plain.from_filelike(stream)
+
+    monkeypatch.setattr(calamine, "CalamineWorkbook", Counted)
+    declared = schema(**WRITTEN)
+    ways: list[Callable[[], object]] = [
+        lambda: pcor.Table(path, declared),
+        lambda: declared.check(path),
+        lambda: pcor.Schema.draft(path, metric="pay"),
+    ]
+    for way in ways:
+        opened.clear()
+        way()
+        assert opened == [1]
+
+
 def test_a_workbook_of_several_sheets_asks_which_one(tmp_path: Path) -> None:
     pytest.importorskip("python_calamine", reason="needs python-calamine")
     path = workbook(tmp_path / "rows.xlsx", {"Notes": [["hello"]], "Pay": ROWS})

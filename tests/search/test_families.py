@@ -6,7 +6,9 @@ import math
 import random
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -350,3 +352,29 @@ def test_limits_that_leave_many_contexts_do_not_list_them() -> None:
     assert schema.most_contexts > 1 << 40
     assert table.record(0).space.members is None
     assert pcor.release(table, 0, 1, "grubbs", "uniform", samples=5, chooser=seeded(1))
+
+
+def test_where_limits_leave_few_contexts_each_of_them_is_judged_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    numbers = np.random.default_rng(3)
+    attributes = {f"a{n}": {"values": [0, 1, 2], "contexts": "one"} for n in range(12)}
+    schema = pcor.Schema(metric="pay", attributes=attributes, max_clauses=3)
+    columns = {name: numbers.integers(0, 3, 400) for name in attributes}
+    table = pcor.Table(pa.table(columns | {"pay": numbers.normal(0, 1, 400)}), schema)
+    validity = Validity(table, table.record(0), pcor.LOF(k=3))
+    judged: list[int] = []
+    batch = pcor.LOF.batch
+
+    def counting(rule: pcor.LOF, cells: Any, value: float, masks: Any, *rest: Any) -> Any:
+        judged.append(len(masks))
+        return batch(rule, cells, value, masks, *rest)
+
+    monkeypatch.setattr(pcor.LOF, "batch", counting)
+    order = best_first.BestFirst(validity, table.cells.cell_counts)
+    while not order.finished:
+        order.advance()
+    assert schema.most_numbered == 4096
+    assert sum(judged) == schema.most_contexts == 299
+    found = pcor.matching_contexts(table, 0, pcor.LOF(k=3))
+    assert set(order.masks()) == {context.mask for context in found.contexts}

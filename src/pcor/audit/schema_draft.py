@@ -27,9 +27,10 @@ from pcor.audit.schema_fit import wrong_cells
 from pcor.audit.source_guess import guess_dates, guess_layout, guess_numbers
 from pcor.errors import MetricError, SourceError
 from pcor.public.guarantee import OWNER_ONLY, PureDP
-from pcor.public.schema import REVIEW, Metric, Schema, marked_tables, toml_value
+from pcor.public.schema import REVIEW, Metric, Schema, marked_tables
 from pcor.public.source_format import SourceFormat
-from pcor.rows.columns import column_names, read_columns
+from pcor.public.toml_text import toml_lines, toml_value
+from pcor.rows.columns import read_columns
 from pcor.rows.encoding import is_text, numbers
 from pcor.rows.files import plain_name
 from pcor.search.blocks import ENUMERATION_LIMIT
@@ -41,7 +42,6 @@ _FEW_CLAUSES = (3, 2)
 
 _SHOWN_CELLS = 5
 _EMPTY_THEM = 'or empty them and set missing = "drop" under [metric]'
-_WIDTH = 100
 
 _HEADER = """\
 # A draft by `pcor schema init`, not yet fit for use.
@@ -143,9 +143,12 @@ def draft(
                 "attribute, the id or the person"
             )
     layout = guess_layout(source, given or {})
-    others = [column for column in column_names(source, layout) if column not in roles]
-    wanted = [*roles, *(c for c in others if attributes is None or _PEOPLE.search(c))]
-    columns = read_columns(source, wanted, layout)
+
+    def looked_at(names: list[str]) -> list[str]:
+        return roles + [name for name in names if attributes is None or _PEOPLE.search(name)]
+
+    columns = read_columns(source, looked_at, layout)
+    others = [column for column in columns.column_names if column not in roles]
     written = guess_numbers(columns[metric], metric, layout, given or {})
     written = guess_dates((columns[column] for column in named or others), written)
     noticed: dict[str, list[str]] = {}
@@ -326,31 +329,9 @@ def _title(table: str, marked: bool) -> str:
 
 
 def _lines(declared: Mapping[str, Any]) -> list[str]:
-    lines = []
-    for key, value in declared.items():
-        if isinstance(value, list):
-            lines += _listed(key, value)
-        elif isinstance(value, Mapping):
-            inner = ", ".join(f"{name} = {toml_value(one)}" for name, one in value.items())
-            lines.append(f"{key} = {{ {inner} }}")
-        else:
-            said = _FAMILIES.get(value, "") if key == "contexts" else ""
-            lines.append(f"{key} = {toml_value(value)}{said}")
-    return lines
-
-
-def _listed(key: str, values: Sequence[Any]) -> list[str]:
-    """Write a list on one line, or on as many as it takes."""
-    written = [toml_value(value) for value in values]
-    if len(one := f"{key} = [{', '.join(written)}]") <= _WIDTH:
-        return [one]
-    lines = [f"{key} = ["]
-    for value in written:
-        if lines[-1].startswith("  ") and len(lines[-1]) + len(value) + 2 <= _WIDTH:
-            lines[-1] += f" {value},"
-        else:
-            lines.append(f"  {value},")
-    return [*lines, "]"]
+    """Write a table, with what else there is beside the family."""
+    said = {f'contexts = "{family}"': comment for family, comment in _FAMILIES.items()}
+    return [line + said.get(line, "") for line in toml_lines(declared)]
 
 
 def marked_parts(schema: Path) -> int:

@@ -19,7 +19,7 @@ from pcor.public.dates import DAY_TEXT
 from pcor.public.schema import Attribute, Metric, Schema
 from pcor.public.source_format import SourceFormat
 from pcor.public.spellings import BLANKS, is_missing
-from pcor.rows.columns import check_separator, column_names, read_columns
+from pcor.rows.columns import check_separator, read_columns
 from pcor.rows.encoding import (
     LARGEST_METRIC,
     encode,
@@ -52,7 +52,13 @@ class Misfit:
 def misfits(source: Any, schema: Schema) -> list[Misfit]:
     """Return everything that does not fit, for the owner's eyes."""
     written = schema.source
-    present = column_names(source, written)
+    present: list[str] = []
+
+    def those_present(names: list[str]) -> list[str]:
+        present.extend(names)
+        return [column for column in schema.columns if column in names]
+
+    columns = read_columns(source, those_present, written)
     found = [
         Misfit(c, f"the table has no such column{did_you_mean(c, present)}", 0)
         for c in schema.columns
@@ -62,7 +68,6 @@ def misfits(source: Any, schema: Schema) -> list[Misfit]:
         if isinstance(source, str | Path):
             check_separator(Path(source), present, schema.columns, written)
         return found
-    columns = read_columns(source, [c for c in schema.columns if c in present], written)
     if schema.metric.column in present:
         found += _metric_misfits(columns[schema.metric.column], schema.metric, written)
     for attribute in schema.attributes:

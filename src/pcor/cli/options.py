@@ -53,6 +53,8 @@ Epsilon = Annotated[
         help="The total privacy cost, for example 0.2; smaller protects more.",
     ),
 ]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
+
 Full = Annotated[
     bool,
     typer.Option("--full", help="Also print who is not protected, and what each step costs."),

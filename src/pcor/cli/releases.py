@@ -33,7 +33,7 @@ from pcor.public.guarantee import OCDP
 from pcor.public.schema import Schema
 from pcor.releasing.run import release_planned
 from pcor.rows.queries.queries import PAIRS_LIMIT
-from pcor.support.files import check_target
+from pcor.support.files import check_new, check_target
 
 # Above this the bound on what a release tells is so weak that a person should hear of it.
 HARDLY_PRIVATE = 10
@@ -141,6 +141,7 @@ def release(
             help="Also write the certificate: .json or .html; with --records the answers: .jsonl."
         ),
     ] = None,
+    force: options.Force = False,
     workers: many.Workers = None,
     seed: Annotated[
         int | None, typer.Option(help="NOT PRIVATE: repeatable draws, for tests only.")
@@ -190,6 +191,7 @@ def release(
     one = many.check_one(record, records, records_column=records_column, workers=workers)
     if out is not None and records is None:
         check_target(out, (".json", ".html", ".htm"))
+        check_new(out, force=force)  # before anything is drawn or charged
     signing_key = _signing_key(sign, records, wanted=out is not None or as_json)
     declared = source.schema(schema)
     # What can be refused without the rows is, before they are read.

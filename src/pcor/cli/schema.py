@@ -13,13 +13,13 @@ from pcor.audit.schema_fit import RowsOfPeople, misfits, rows_of_people
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, say, say_json, tell, waiting
 from pcor.cli.setting_flags import NO_SOURCE, GivenSource, with_source
-from pcor.errors import WriteError, counted
+from pcor.errors import counted
 from pcor.public.guarantee import PureDP
 from pcor.public.schema import MOST_NUMBERED, Schema
 from pcor.releasing.settings import Settings
 from pcor.search.blocks import ENUMERATION_LIMIT
 from pcor.search.coe import PATIENCE
-from pcor.support.files import check_target, write_text
+from pcor.support.files import check_new, check_target, write_text
 
 app = typer.Typer(
     help="Draft a schema, or check that a table fits one.",
@@ -55,7 +55,7 @@ def init(
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Where to write the draft.")] = Path("schema.toml"),
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: options.Force = False,
     source: GivenSource = NO_SOURCE,
     as_json: options.AsJson = False,
 ) -> None:
@@ -66,8 +66,7 @@ def init(
     Example: pcor schema init claims.csv --metric amount --attributes region,product
     """
     check_target(out)
-    if out.exists() and not force:
-        raise WriteError(f"{str(out)!r} exists; give another --out, or --force to replace it")
+    check_new(out, force=force)
     names = None
     if attributes is not None:
         names = [name.strip() for name in attributes.split(",") if name.strip()]

@@ -103,6 +103,7 @@ from pcor.public.record_ids import TYPES, check_declared, matches
 from pcor.public.schema_view import as_html, one_line
 from pcor.public.source_format import SourceFormat
 from pcor.public.spellings import SPELLING
+from pcor.public.toml_text import toml_lines, toml_value
 from pcor.public.unit import OVER, PrivacyUnit, declared_unit
 
 # A schema is declared with these, so they are found here too.
@@ -119,7 +120,6 @@ __all__ = [
     "Schema",
     "Value",
     "find_code",
-    "toml_value",
 ]
 
 # Marks a line that ``pcor schema init`` read off the data and the owner has not confirmed.
@@ -496,9 +496,9 @@ class Schema:
             if table == "attributes":
                 for name, declared in content.items():
                     title = self._title(f"attributes.{name}", f"attributes.{toml_value(name)}")
-                    lines += ["", title, *_assignments(declared)]
+                    lines += ["", title, *toml_lines(declared)]
             else:
-                lines += ["", self._title(table, table), *_assignments(content)]
+                lines += ["", self._title(table, table), *toml_lines(content)]
         return "\n".join(lines[1:]) + "\n"
 
     def _title(self, table: str, written: str) -> str:
@@ -665,27 +665,6 @@ def marked_tables(text: str) -> list[str]:
         if REVIEW in line and title not in tables:
             tables.append(title)
     return tables
-
-
-def toml_value(value: object) -> str:
-    """Write one value as TOML. A JSON string is a TOML basic string but for the DEL character."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return repr(value)
-
-
-def _assignments(content: Mapping[str, Any]) -> list[str]:
-    return [f"{key} = {_inline(value)}" for key, value in content.items()]
-
-
-def _inline(value: object) -> str:
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{toml_value(k)} = {_inline(v)}" for k, v in value.items()) + " }"
-    if isinstance(value, list):
-        return f"[{', '.join(toml_value(v) for v in value)}]"
-    return toml_value(value)
 
 
 def _metric(declared: str | Metric | Mapping[str, Any]) -> Metric:

@@ -6,7 +6,7 @@ quote cells, so they are replaced, not passed on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -26,24 +26,28 @@ USUAL = SourceFormat()
 _SHOWN = 30  # columns that an owner is shown
 
 
-def read_columns(source: Any, columns: Sequence[str], written: SourceFormat = USUAL) -> pa.Table:
+def read_columns(
+    source: Any,
+    columns: Sequence[str] | Callable[[list[str]], Sequence[str]],
+    written: SourceFormat = USUAL,
+) -> pa.Table:
     """Return the named columns of a frame or a file, in the order of the rows.
 
     Args:
         source: a path to CSV, Parquet or Excel, a snapshot of such a file, or any frame that
             narwhals accepts (pandas, Polars, Arrow, DuckDB).
-        columns: the names to read; a missing one is refused with the nearest that exists.
+        columns: the names to read; a missing one is refused with the nearest that exists. Or what
+            chooses them, given all names; it may choose none.
         written: how a file is written.
     """
-    wanted = list(dict.fromkeys(columns))
     if isinstance(source, str | Path | Snapshot):
         path = Path(source) if isinstance(source, str) else source
-        names = column_names(path, written)
-        check_separator(path, names, wanted, written)
-        check_columns(f"the file {str(path)!r}", names, wanted)
-        with _reading(path, written):
-            return _read_file(path, wanted, written)
-    check_columns("the table", column_names(source), wanted)
+        return _read_file(path, columns, written)
+    names = column_names(source)
+    wanted = _wanted(columns, names)
+    if callable(columns) and not wanted:
+        return pa.table({})
+    check_columns("the table", names, wanted)
     try:
         return _columns_of(nw.from_native(source), wanted)
     except Exception:  # each library has its own errors, and they quote cells
@@ -189,17 +193,37 @@ def _names_in(path: Path | Snapshot, written: SourceFormat) -> list[str]:
             return list(reader.schema.names)
 
 
-def _read_file(path: Path | Snapshot, columns: list[str], written: SourceFormat) -> pa.Table:
-    if file_kind(path) == "xlsx":
-        return read_sheet(path, written.sheet).select(columns)
-    with _opened(path) as place:
+def _read_file(
+    path: Path | Snapshot,
+    columns: Sequence[str] | Callable[[list[str]], Sequence[str]],
+    written: SourceFormat,
+) -> pa.Table:
+    _check_file(path)
+    with _reading(path, written):
+        # A workbook is unpacked as a whole, so only once.
+        sheet = read_sheet(path, written.sheet) if file_kind(path) == "xlsx" else None
+        names = _names_in(path, written) if sheet is None else list(sheet.column_names)
+    wanted = _wanted(columns, names)
+    if callable(columns) and not wanted:
+        return pa.table({})
+    check_separator(path, names, wanted, written)
+    check_columns(f"the file {str(path)!r}", names, wanted)
+    if sheet is not None:
+        return sheet.select(wanted)
+    with _reading(path, written), _opened(path) as place:
         if file_kind(path) == "parquet":
             # parquet.read_table would import Arrow's datasets, and with them pandas.
             with parquet.ParquetFile(place) as file:
-                return file.read(columns=columns).select(columns)
-        options = csv_options(written, columns)
-        options["convert_options"].include_columns = columns
+                return file.read(columns=wanted).select(wanted)
+        options = csv_options(written, wanted)
+        options["convert_options"].include_columns = wanted
         return csv.read_csv(place, **options)
+
+
+def _wanted(
+    columns: Sequence[str] | Callable[[list[str]], Sequence[str]], names: list[str]
+) -> list[str]:
+    return list(dict.fromkeys(columns(names) if callable(columns) else columns))
 
 
 @contextmanager

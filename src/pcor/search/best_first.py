@@ -41,6 +41,9 @@ _SORT_AFTER = 1 << 13
 # context then costs half as much, and most of a block is seldom far from the few first asked for.
 _WHOLE_BLOCK_AFTER = 24
 
+# Where limits leave one context in this many, or fewer, those are judged one by one.
+_FEW_OF = 4
+
 # Bounds on contexts not ranked yet are rounded up to this many different utilities.
 _BOUNDS = 256
 
@@ -306,16 +309,19 @@ class BestFirst(RankedCandidates):
         return verdicts
 
     def _verdicts_one_by_one(self, indices: Indices) -> NDArray[np.bool_]:
-        return self._validity.of_words(self._space.words_of(indices.astype(np.uint64)))
+        words = self._space.words_of(indices.astype(np.uint64))
+        if self._few_members:  # and these are some of them
+            return self._validity.judge(self._validity.cells, words)
+        return self._validity.of_words(words)
 
     def _sort(self) -> None:
         """Put all that is not ranked in order, if the space is not too large for that.
 
         What is ranked keeps its place, so the same uniform number still points to the same context.
         """
-        if self._space.size > LARGEST_LIST:
-            if not self._descent.steps_fit:
-                self._sort_members()
+        if self._few_members:
+            self._sort_members()
+        if self._sorted is not None or self._space.size > LARGEST_LIST:
             return
         utilities = self._descent.totals(self._weights)
         done = np.zeros(len(utilities), dtype=bool)
@@ -332,10 +338,21 @@ class BestFirst(RankedCandidates):
         self._asked = np.zeros(len(done) // self._block, dtype=np.int64)
         self._whole = np.zeros(len(self._asked), dtype=bool)
 
+    @cached_property
+    def _few_members(self) -> bool:
+        """Whether limits leave so few of the contexts that the others are best not looked at."""
+        if not self._descent.steps_fit:
+            return self._space.size > LARGEST_LIST
+        members = self._space.members if self._space.size <= LARGEST_LIST else None
+        return members is not None and _FEW_OF * len(members) <= self._space.size
+
     def _sort_members(self) -> None:
         """Put the contexts that the limits leave in order, of a space with too many others."""
         members, words = listed_members(self._space)
-        utilities = self._validity.table.cells.totals(words, self._weights)
+        if self._space.size <= LARGEST_LIST:
+            utilities = self._descent.totals(self._weights)[members]
+        else:
+            utilities = self._validity.table.cells.totals(words, self._weights)
         if self._brevity:
             utilities -= self._brevity * clauses_and_items(self._space.schema, words)[1]
         order = np.argsort(-utilities, kind="stable")

@@ -28,12 +28,12 @@ def check_target(path: Path, endings: Sequence[str] = (), what: str = "--out") -
         raise WriteError(f"{shown}: this user may not write into {str(path.parent)!r}")
 
 
-def check_new(path: Path, what: str) -> None:
-    """Refuse a place where something is already, which must not be replaced."""
-    if path.exists() or path.is_symlink():
-        raise WriteError(
-            f"{what} {str(path)!r} is there already, and is not replaced; name another"
-        )
+def check_new(path: Path, what: str = "--out", *, force: bool | None = None) -> None:
+    """Refuse to replace a file, unless that is wanted; ``None`` where nobody can want it."""
+    if force or not (path.exists() or path.is_symlink()):
+        return
+    ways = f"give another {what}" + ("" if force is None else ", or --force to replace it")
+    raise WriteError(f"{str(path)!r} exists; {ways}")
 
 
 def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:

@@ -60,6 +60,12 @@ def test_a_record_listed_twice_is_drawn_and_paid_once() -> None:
     assert drawn == [8]
     assert budget.spent == results.charged == Fraction(EACH)
     assert len(set(bits(results))) == 1
+    assert str(results).startswith("1 of 1 records released.")
+
+
+def test_a_budget_that_is_a_number_is_refused_in_words() -> None:
+    with pytest.raises(ParameterError, match=r"budget must be a pcor\.Budget, such as"):
+        many([8], budget=1)
 
 
 def test_a_failing_record_does_not_end_the_run() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -23,7 +25,7 @@ from pcor.releasing.run import read_and_draw, release_from
 from pcor.rows import database
 from pcor.rows.engines.base import translated_errors
 from pcor.rows.engines.databases import DatabaseEngine
-from tests.helpers.engines import SCHEMA, SERVERS, change, people
+from tests.helpers.engines import LOCAL, SCHEMA, SERVERS, change, people
 from tests.helpers.postgres import postgres
 from tests.helpers.spark import compiled, spark, spark_frame
 
@@ -265,6 +267,27 @@ def test_a_password_is_in_no_message() -> None:
 def test_a_table_that_is_not_there_is_refused() -> None:
     with pytest.raises(SourceError, match="no table 'nothing'"):
         pcor.Table(f"{postgres().new_database()}#nothing", SCHEMA)
+
+
+@pytest.mark.parametrize("name", ["coded", "grouped", "counted"])
+@pytest.mark.parametrize("where", ["sqlite", "postgresql"])
+def test_a_table_may_be_called_like_a_step_of_a_query(
+    where: str, name: str, tmp_path: Path
+) -> None:
+    rows = people(200)
+    if where == "sqlite":
+        LOCAL["sqlite"](rows, tmp_path)
+        with closing(sqlite3.connect(tmp_path / "rows.db")) as connection:
+            connection.execute(f"ALTER TABLE people RENAME TO {name}")
+        source = database(f"sqlite://{tmp_path / 'rows.db'}", name)
+    else:
+        url = postgres().new_database()
+        change(url, lambda cursor: cursor.adbc_ingest(name, rows))
+        source = database(f"{url}#{name}")
+    here, there = pcor.Table(rows, SCHEMA), pcor.Table(source, SCHEMA)
+    for rule in (pcor.LOF(k=3, threshold=1.2), pcor.Grubbs()):
+        expected, found = (pcor.matching_contexts(table, 3, rule) for table in (here, there))
+        assert found.masks.tolist() == expected.masks.tolist()
 
 
 @pytest.mark.parametrize("kind", ["numeric(12, 2)", "real", "integer"])

@@ -91,9 +91,11 @@ class Results(Sequence[Outcome]):
         }
 
     def __str__(self) -> str:
-        counted = Counter(map(_in_words, self.outcomes))
+        each = dict(self.by_record())  # one that is listed twice is one record
+        counted = Counter(map(_in_words, each.values()))
         said = "; ".join(f"{number:,} {words}" for words, number in counted.items() if words)
-        listed = f"{len(self.releases):,} of {len(self):,} records released"
+        released = sum(isinstance(outcome, Release) for outcome in each.values())
+        listed = f"{released:,} of {len(each):,} records released"
         cost = f"Cost of this run: epsilon {plain(self.charged)}."
         lines = [f"{listed}{'; ' if said else ''}{said}. {cost}"]
         refusal = next((o for o in self.outcomes if isinstance(o, BudgetExceeded)), None)

@@ -219,7 +219,7 @@ class Queries:
         flags: Sequence[str],
         unfit: bool,
     ) -> tuple[list[str], list[str], str]:
-        """Write the tables up to ``grouped``, and how its lines are encoded: codes and joins."""
+        """Write the tables up to ``pcor_grouped``, and what encodes its lines: codes and joins."""
         keys = self.sql_encoding.keys
         by = [key if is_late else code for key, code, is_late in self._zipped(keys)]
         rows = f"{self.engine.source} s {self._joins(keys, late=False)}"

@@ -17,8 +17,9 @@ from typing import Any
 from pcor.audit.schema_draft import SchemaDraft
 from pcor.errors import SchemaError
 from pcor.public.domain import Attribute, Metric, Value
-from pcor.public.schema import Schema, toml_value
+from pcor.public.schema import Schema
 from pcor.public.source_format import SourceFormat
+from pcor.public.toml_text import toml_value
 
 Form = Mapping[str, str]
 
