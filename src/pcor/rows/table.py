@@ -291,7 +291,8 @@ class Table:
         self.check_people_known()
         words, out = self.words(masks), np.empty(len(masks), dtype=np.int64)
         groups, required = self.rows.groups, self.cells.cell_required
-        in_slices(len(masks), lambda s: people_totals(words[s], required, *groups, out[s]), 64)
+        columns = groups.starts, groups.cells, groups.counts
+        in_slices(len(masks), lambda s: people_totals(words[s], required, *columns, out[s]), 64)
         return out
 
     def check_people_known(self) -> None:
