@@ -37,6 +37,7 @@ def test_what_is_declared_of_people_outlives_a_file(over: str, tmp_path: Any) ->
     assert again == schema
     assert again.unit == PrivacyUnit("who", 8, over)
     assert again.columns[-1] == "who"
+    assert repr(again).endswith("can contain a record; up to 8 rows of a person, by who>")
     assert len({PLAIN.sha256, declared("error", 8).sha256, declared("keep", 8).sha256}) == 3
 
 
