@@ -86,6 +86,13 @@ def test_a_table_that_holds_one_record_holds_another_instead() -> None:
     assert held.rows.metric[held.row_of(table.record(second))] == float(second)
 
 
+def test_a_row_stands_for_its_twin_also_where_cells_are_others() -> None:
+    rows: list[PersonRow] = [("a", "x", 1.0, "P")] * 3
+    table = encoded(rows, declared("keep", 1))
+    changed = table.with_cells(table.cells)
+    assert all(changed.record(key).counted for key in range(3))
+
+
 def test_all_rows_of_a_person_leave_at_once() -> None:
     table = encoded(BULK, declared(most=200))
     person = int(table.people[-1])
