@@ -20,6 +20,18 @@ ATTRIBUTES = {"job": ["a", "b", "c"], "city": ["x", "y"]}
 # job, city, pay, who
 PersonRow = tuple[str, str, float, str]
 
+# Where V is an outlier: among a in x, among a in both cities, among a and b in x; b in y has many
+# as high. Few rows are in y, many in x.
+BULK: list[PersonRow] = [
+    ("a", "x", 40.0, "V"),
+    *[("a", "x", float(pay), f"A{pay}") for pay in range(4)],
+    *[("a", "y", float(pay), f"Y{pay}") for pay in range(3)],
+    *[("b", "x", 1.0 + place % 5, f"B{place}") for place in range(70)],
+    *[("b", "y", 40.0, f"H{place}") for place in range(40)],
+    *[("c", "x", 40.0, f"C{place}") for place in range(80)],
+    *[("c", "y", 40.0, f"C{place}") for place in range(80)],
+]
+
 
 def declared(over: str = "error", most: int = BOUND) -> pcor.Schema:
     """Return the schema of the small tables with a person in it."""

@@ -26,6 +26,7 @@ from tests.helpers.neighbours import DETECTORS, Small, every_search, worst_ratio
 from tests.helpers.people import (
     ATTRIBUTES,
     BOUND,
+    BULK,
     PersonRow,
     declared,
     encoded,
@@ -66,17 +67,6 @@ def spread(tables: list[Small], most: int = 8) -> list[Small]:
     return tables[:: max(1, len(tables) // most)]
 
 
-# Where V is an outlier: among a in x, among a in both cities, among a and b in x; b in y has many
-# as high. Few rows are in y, many in x.
-BULK: list[PersonRow] = [
-    ("a", "x", 40.0, "V"),
-    *[("a", "x", float(pay), f"A{pay}") for pay in range(4)],
-    *[("a", "y", float(pay), f"Y{pay}") for pay in range(3)],
-    *[("b", "x", 1.0 + place % 5, f"B{place}") for place in range(70)],
-    *[("b", "y", 40.0, f"H{place}") for place in range(40)],
-    *[("c", "x", 40.0, f"C{place}") for place in range(80)],
-    *[("c", "y", 40.0, f"C{place}") for place in range(80)],
-]
 TOGETHER: list[PersonRow] = [("a", "y", float(pay), "new") for pay in range(BOUND)]
 DETECTOR = DETECTORS["grubbs"]
 

@@ -12,7 +12,7 @@ import pytest
 from pyarrow import csv
 
 import pcor
-from pcor.errors import ParameterError, SourceError
+from pcor.errors import ParameterError, RecordError, SourceError
 from tests.helpers.engines import LOCAL, SCHEMA, SERVERS, people
 from tests.helpers.same_rows import same_coe
 
@@ -25,7 +25,6 @@ DETECTORS = [
     pcor.Grubbs(tail="upper"),
     pcor.Histogram(rare=0.02),
     pcor.Tail(),
-    pcor.Neighbourhood(50.0),
 ]
 
 
@@ -115,6 +114,18 @@ def test_coe_is_the_same_as_in_memory(
     far_out = sorted(keys, key=lambda key: -memory.record(key).value)
     for key in (careers["key"][0].as_py(), far_out[0], far_out[-1]):
         assert same_coe(table, memory, key, detector)
+
+
+@pytest.mark.parametrize("place", ["duckdb", "polars"])
+def test_a_record_is_found_by_its_number_too(careers: pa.Table, place: str, tmp_path: Path) -> None:
+    whole = declared().to_dict()
+    del whole["dataset"]["id"]
+    schema = pcor.Schema.from_dict(whole)
+    table, memory = (pcor.Table(s, schema) for s in (LOCAL[place](careers, tmp_path), careers))
+    for number in (0, 1, 2, 3, 4, 5, 700):
+        assert table.record(number) == memory.record(number)
+    with pytest.raises(RecordError, match="no record with row number 9999"):
+        table.record(9999)
 
 
 def test_many_records_are_released_as_one_by_one(
