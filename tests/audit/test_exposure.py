@@ -10,7 +10,6 @@ import json
 import math
 import os
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,10 +24,11 @@ import pcor
 from pcor.audit import Exposed, Exposure, exact_log_chances, exposure, exposures
 from pcor.audit.changed import Row as ChangedRow
 from pcor.audit.changed import changed_table
-from pcor.audit.divergence import ERROR, Divergence, Scores, divergence
+from pcor.audit.divergence import ERROR, Scores, divergence
 from pcor.audit.exact import selection_log_chances
 from pcor.errors import ParameterError, StartError, TooLarge
 from pcor.public.guarantee import OWNER_ONLY
+from tests.helpers.divergence import Logs, naive_divergence
 from tests.helpers.neighbours import DETECTORS, SCHEMA, Row, Small, small
 
 MODULE = sys.modules["pcor.audit.exposure"]  # the function of that name hides it
@@ -41,7 +41,6 @@ COUNTING: dict[str, pcor.CountDetector] = {
     "rare bin": pcor.RareBin([5.0, 20.0], 0.7, min_population=1),
 }
 Key = tuple[str, str, str, float]
-Logs = Mapping[Any, float]
 
 
 @st.composite
@@ -79,21 +78,6 @@ def logs_of(here: Small, **options: Any) -> Logs:
         return {}
 
 
-def naive(here: Logs, there: Logs, epsilon: float = EPSILON) -> Divergence:
-    """Add up the definition."""
-    if not there:
-        return Divergence(1.0, None)
-
-    def excess(p: Logs, q: Logs) -> float:
-        factor = math.exp(epsilon)
-        return math.fsum(
-            max(0.0, math.exp(p[a]) - factor * (math.exp(q[a]) if a in q else 0.0)) for a in p
-        )
-
-    ratios = [abs(here[a] - there[a]) for a in here if a in there]
-    return Divergence(max(excess(here, there), excess(there, here)), max(ratios, default=None))
-
-
 def check(rows: list[Row], detector: pcor.Detector, metrics: list[float], **options: Any) -> int:
     """Compare an audit with its twin; return how many changes are exposed."""
     here = small(rows, detector)
@@ -112,7 +96,7 @@ def check(rows: list[Row], detector: pcor.Detector, metrics: list[float], **opti
             continue
         expected += 1
         one = seen[key]
-        delta, ratio = naive(before, logs_of(there, **options))
+        delta, ratio = naive_divergence(before, logs_of(there, **options), EPSILON)
         assert one.delta == pytest.approx(delta, abs=ROUNDING), key
         assert one.ratio == pytest.approx(ratio, abs=ROUNDING), key
         assert (one.lost, one.gained) == (len(here.coe - there.coe), len(there.coe - here.coe))
@@ -235,7 +219,7 @@ def test_with_a_large_epsilon_most_contexts_are_left_out_and_nothing_changes(
     for one in (*found.exposed, *found.newcomers):
         places = tuple(a.codes[one.values[a.name]] for a in SCHEMA.attributes)
         other = changed_table(here.table, **{one.kind: [ChangedRow(places, one.metric)]})
-        expected = naive(before, exact_log_chances(other, 0, 6, **options), 6)
+        expected = naive_divergence(before, exact_log_chances(other, 0, 6, **options), 6)
         assert one.delta == pytest.approx(expected.delta, abs=ROUNDING)
         assert one.ratio == pytest.approx(expected.ratio, abs=ROUNDING)
 
@@ -260,7 +244,7 @@ def test_contexts_far_below_the_best_change_nothing_that_is_stated(
         places = np.flatnonzero(inside)
         logs = selection_log_chances(utilities[places].tolist(), eta=eta, mechanism=mechanism)  # type: ignore[arg-type]
         sides.append(dict(zip(places.tolist(), logs.tolist(), strict=True)))
-    expected = naive(sides[0], sides[1])
+    expected = naive_divergence(sides[0], sides[1], EPSILON)
     assert found.delta == pytest.approx(expected.delta, abs=ERROR)
     assert found.ratio == pytest.approx(expected.ratio, abs=ERROR)
 
@@ -332,7 +316,11 @@ def test_under_dp_nobody_is_exposed_and_the_ratio_is_that_of_every_neighbour(
     assert found.everyone <= EPSILON + ROUNDING
     before = exact_log_chances(table, 0, EPSILON, **options)
     ratios = [
-        naive(before, exact_log_chances(small(there, COUNTING[name]).table, 0, EPSILON, **options))
+        naive_divergence(
+            before,
+            exact_log_chances(small(there, COUNTING[name]).table, 0, EPSILON, **options),
+            EPSILON,
+        )
         for there in changes(rows, [0.0, 15.0]).values()
     ]
     assert found.everyone == pytest.approx(max(r.ratio or 0.0 for r in ratios), abs=ROUNDING)
@@ -530,4 +518,4 @@ def test_on_the_authors_table_the_most_exposed_are_exposed_by_recomputation() ->
         new = set(map(tuple, pcor.matching_contexts(other, record).masks.tolist()))
         assert (len(old - new), len(new - old)) == (one.lost, one.gained)
         here, there = (exact_log_chances(side, record, 0.2) for side in (table, other))
-        assert one.delta == pytest.approx(naive(here, there, 0.2).delta, abs=ROUNDING)
+        assert one.delta == pytest.approx(naive_divergence(here, there, 0.2).delta, abs=ROUNDING)

@@ -2,8 +2,8 @@
 
 In a context that covers it, an added row counts by its metric alone; so each distinct window
 (``pcor._kernels.lof_walk``) is judged once with each metric to be tried, by the plain kernel, and
-the answer holds for every cell that the contexts cover. Twin: the generic path of
-``pcor.audit.neighbours``.
+the answer holds for every cell that the contexts cover. A person with several rows that are alike
+adds as many at once. Twin: the generic path of ``pcor.audit.rejudged``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,13 @@ Array = Any
 
 @kernel
 def insertion_flips(
-    sides: Sides, free: int, split: int, part: int, rule: tuple[int, float, int], added: Array
+    sides: Sides,
+    free: int,
+    split: int,
+    part: int,
+    rule: tuple[int, float, int],
+    added: Array,
+    copies: int,
 ) -> tuple[Array, Array, Array, Array, Array]:
     """Return the leaves of a part of the walk where an addition changes the verdict, and which do.
 
@@ -41,6 +47,7 @@ def insertion_flips(
         part: the bits that decide them.
         rule: k, the threshold, and the smallest population (more than k).
         added: the metrics to try.
+        copies: how many rows of the metric are added at once.
 
     Returns:
         For each leaf: the values that are in, those that are open, and whether V was an outlier.
@@ -49,28 +56,31 @@ def insertion_flips(
     k, _, smallest = rule
     # One row more on each side than LOF looks at; and enough rows to tell the smallest population.
     walk = begin(sides, free, split, part, max(2 * k + 1, smallest))
-    x, longer, kd = np.empty(4 * k + 3), np.empty(4 * k + 4), np.empty(4 * k + 4)
-    first = np.empty(4 * k + 4, np.int64)
+    size = 4 * k + 3 + copies
+    x, longer, kd = np.empty(size), np.empty(size), np.empty(size)
+    first = np.empty(size, np.int64)
     flips, found = np.empty(len(added), np.int32), no_flips()
     while next_leaf(walk):
         population = leaf_population(walk)
-        # Too few even with the added row: V is no outlier before and after.
-        if population + 1 < smallest:
+        # Too few even with what is added: V is no outlier before and after.
+        if population + copies < smallest:
             continue
         n, place = leaf_window(walk, sides, 2 * k + 1, x)
         outlier = population >= smallest and window_verdict(x, n, place, rule, first, kd)
         count = 0
         for number in range(len(added)):
-            # Among equal rows it makes no difference which is the added one.
+            # Among equal rows it makes no difference which are the added ones.
             at = np.searchsorted(x[:n], added[number], side="right")
             longer[:at] = x[:at]
-            longer[at] = added[number]
-            longer[at + 1 : n + 1] = x[at:n]
-            # V moves up by one if the row comes before it; its equals are counted as above V.
-            moved = place + 1 if added[number] < sides.v else place
-            if abs(at - moved) > 2 * k and population >= smallest:
+            longer[at : at + copies] = added[number]
+            longer[at + copies : n + copies] = x[at:n]
+            # V moves up if the rows come before it; its equals are counted as above V.
+            lower = added[number] < sides.v
+            moved = place + copies if lower else place
+            apart = place + 1 - at if lower else at - place
+            if apart > 2 * k and population >= smallest:
                 continue  # farther than the rows that count, and they were enough
-            if window_verdict(longer, n + 1, moved, rule, first, kd) != outlier:
+            if window_verdict(longer, n + copies, moved, rule, first, kd) != outlier:
                 flips[count] = number
                 count += 1
         if count:

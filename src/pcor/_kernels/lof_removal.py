@@ -6,11 +6,11 @@ side than LOF looks at, so that the window without any one of its rows is still 
 Most windows are far enough from the threshold that no removal matters: ``pcor._kernels.lof_bounds``
 has the notation and the proof.
 
-All removals at once (``_factors_after``). kd(o) turns into kd1(o) for those j that are in N(o): all
+All removals at once (``weigh_removals``). kd(o) turns into kd1(o) for those j that are in N(o): all
 but o itself of k+1 places in a row. So each pair (p, o) changes R(p) by one amount over a range of
 j: running sums give R(p) after every removal. That is not the order in which the plain kernel adds,
 so whatever comes within ``SLACK`` of the threshold is computed by the plain kernel on the window
-without j, and verdicts agree to the last bit. Twin: the generic path of ``pcor.audit.neighbours``.
+without j, and verdicts agree to the last bit. Twin: the generic path of ``pcor.audit.rejudged``.
 """
 
 from __future__ import annotations
@@ -88,11 +88,10 @@ def _flipping(
     Returns the verdict and how many rows are listed. If no row can be spared, V is no outlier
     without any one of them.
     """
-    k, threshold, _ = rule
-    numbers, around, own, unsure = room.numbers, room.around, room.own, room.unsure
+    numbers = room.numbers
     outlier = window_verdict(room.x, n, place, rule, room.plain_first, room.plain_kd)
     if spare:
-        _factors_after(room, n, place, k)
+        weigh_removals(room, n, place, rule[0])
     elif not outlier:
         return False, 0
     count = 0
@@ -100,17 +99,25 @@ def _flipping(
         # Rows that are alike stand side by side, V apart.
         if j == place or (j > 0 and numbers[j] == numbers[j - 1]):
             continue
-        # The mean density of the neighbours over V's: ``own`` is one over V's density.
-        factor = around[j] * own[j] / k if spare else 0.0
-        after = factor > threshold
-        # Written with "not ... >" so that a factor that is not a number is left to the plain
-        # kernel.
-        if spare and (unsure[j] or not abs(factor - threshold) > SLACK * threshold):
-            after = _verdict_without(room, n, place, j, rule)
+        after = spare and verdict_after(room, n, place, j, rule)
         if after != outlier:
             flips[count] = numbers[j]
             count += 1
     return outlier, count
+
+
+@kernel
+def verdict_after(
+    room: Workspace, n: int, place: int, j: int, rule: tuple[int, float, int]
+) -> bool:
+    """Judge a window without one of its rows, after ``weigh_removals``."""
+    k, threshold, _ = rule
+    # The mean density of the neighbours over V's: ``own`` is one over V's density.
+    factor = room.around[j] * room.own[j] / k
+    # Written with "not ... >" so that a factor that is not a number is left to the plain kernel.
+    if room.unsure[j] or not abs(factor - threshold) > SLACK * threshold:
+        return bool(_verdict_without(room, n, place, j, rule))
+    return bool(factor > threshold)
 
 
 @kernel
@@ -126,7 +133,7 @@ def _verdict_without(
 
 
 @kernel
-def _factors_after(room: Workspace, n: int, place: int, k: int) -> None:
+def weigh_removals(room: Workspace, n: int, place: int, k: int) -> None:
     """Fill in ``around``, ``own`` and ``unsure`` for the removal of each row of the window."""
     first, around, own, reach = room.first[place], room.around, room.own, room.reach
     around[:n] = 0.0

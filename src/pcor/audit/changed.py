@@ -7,7 +7,7 @@ changed table still finds it by its key.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -50,12 +50,16 @@ def cell_codes(table: Table) -> NDArray[np.int64]:
     return codes
 
 
-def changed_cells(cells: CellTable, schema: Schema, kind: str, row: Row) -> CellTable:
-    """Return the cells with one row ``"removed"`` or ``"added"``."""
-    required = pack([row.mask(schema)], schema.width)[0]
-    if kind == "removed":
-        return cells.without_row(required, row.value)
-    return cells.with_row(required, np.array(row.places) + np.array(schema.offsets), row.value)
+def changed_cells(cells: CellTable, schema: Schema, kind: str, rows: Iterable[Row]) -> CellTable:
+    """Return the cells with some rows ``"removed"`` or ``"added"``."""
+    for row in rows:
+        required = pack([row.mask(schema)], schema.width)[0]
+        if kind == "removed":
+            cells = cells.without_row(required, row.value)
+        else:
+            places = np.array(row.places) + np.array(schema.offsets)
+            cells = cells.with_row(required, places, row.value)
+    return cells
 
 
 def changed_table(table: Table, *, removed: Sequence[Row] = (), added: Sequence[Row] = ()) -> Table:
@@ -68,8 +72,7 @@ def changed_table(table: Table, *, removed: Sequence[Row] = (), added: Sequence[
     """
     cells = table.cells.in_memory()
     for kind, rows in (("removed", removed), ("added", added)):
-        for row in rows:
-            cells = changed_cells(cells, table.schema, kind, row)
+        cells = changed_cells(cells, table.schema, kind, rows)
     return table.with_cells(cells)
 
 

@@ -1,26 +1,27 @@
-"""Compare the answers of a release on a table with those on the table with one row changed.
+"""Compare the answers of a release on a table with those after somebody came or went.
 
 Private: everything; for the owner only. Nothing is sampled. What the last draw chooses from, and by
 which scores, is worked out for both tables; ``divergence`` does the rest. Four ways, each exact:
 
-- The direct mechanism by population or overlap: its candidates are COE, and one row changes the
-  scores of the contexts that cover it by one.
+- The direct mechanism by population or overlap: its candidates are COE, and each row that comes or
+  goes changes the scores of the contexts that cover it by one.
 - A search without random decisions (direct by another utility, widest-first) is run on the verdicts
   of the changed table: its candidates are a function of COE and public knowledge.
 - A search with random decisions is replayed along every path (``exact``), where they are few.
-- Under pure DP every context is a candidate, and one row changes its margin score.
+- Under pure DP every context is a candidate, and the rows change its margin score.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.audit.changed import KnownVerdicts, changed_table, verdicts
+from pcor.audit.changed import KnownVerdicts, Row, changed_table, verdicts
 from pcor.audit.divergence import (
     Divergence,
     Numbers,
@@ -69,12 +70,13 @@ class AuditCase(OwnerOnly):
     def __init__(
         self, table: Table, record: int | str, plan: Plan, limit: int = ENUMERATION_LIMIT
     ) -> None:
-        self.table, self.plan = table, plan
+        self.plan = plan
         self.record = table.record(record)
         self.space = self.record.space
         check_size(self.space.size, limit)
         check_start(plan.search, self.record)
         self.validity = Validity(table, self.record, plan.detector)
+        self.table = self.validity.table
 
     @cached_property
     def valid(self) -> NDArray[np.bool_]:
@@ -89,8 +91,13 @@ class AuditCase(OwnerOnly):
         return valid
 
     def table_there(self, change: Neighbour) -> Table:
-        """The changed table."""
-        return changed_table(self.table, **{change.kind: [change.row]})
+        """The changed table; where people are known, they still are."""
+        if not self.table.schema.unit.is_person:
+            return changed_table(self.table, **{change.kind: change.changed})
+        if change.kind == "removed":
+            return self.table.without_rows(change.taken)
+        codes = np.array([row.places for row in change.changed])
+        return self.table.with_person(codes, np.array([row.value for row in change.changed]))
 
     def totals(self, weights: Numbers) -> Numbers:
         """The summed weights of the cells that each context of the space covers, by index."""
@@ -108,16 +115,20 @@ class AuditCase(OwnerOnly):
         totals, brevity = self.totals(weights), self.plan.brevity
         return totals - brevity * self.space.every_clauses_and_items()[1] if brevity else totals
 
-    def covering(self, indices: NDArray[np.uint64], change: Neighbour) -> NDArray[np.bool_]:
-        """Which contexts cover the changed row."""
-        return self.space.covering(indices, change.row.required(self.table.schema, self.space))
+    def covered(self, indices: NDArray[np.uint64], rows: Iterable[Row]) -> Numbers:
+        """How many of some rows each context covers."""
+        schema, covered = self.table.schema, np.zeros(len(indices), dtype=np.int64)
+        for required, times in Counter(row.required(schema, self.space) for row in rows).items():
+            covered += times * self.space.covering(indices, required)
+        return covered
 
-    def weight(self, change: Neighbour) -> int:
-        """What the changed row adds to the utility of a context that covers it, or takes away."""
-        chosen = chosen_context(self.plan.utility)
-        mask = change.row.mask(self.table.schema)
-        counts = chosen is None or mask & ~chosen.mask == 0
-        return (1 if change.kind == "added" else -1) * counts
+    def moves(self, indices: NDArray[np.uint64], change: Neighbour) -> Numbers:
+        """What the change adds to the utility of each context, where it counts rows."""
+        chosen, schema = chosen_context(self.plan.utility), self.table.schema
+        counts = [
+            row for row in change.changed if chosen is None or not row.mask(schema) & ~chosen.mask
+        ]
+        return sign(change) * self.covered(indices, counts)
 
     def compare(self, scores: Scores, far: Sequence[int] = ()) -> Divergence:
         """Compare two final draws of this plan."""
@@ -131,6 +142,11 @@ class AuditCase(OwnerOnly):
             mechanism=self.plan.selection,
             far=far,
         )
+
+
+def sign(change: Neighbour) -> int:
+    """Return 1 for rows that come and -1 for rows that go."""
+    return 1 if change.kind == "added" else -1
 
 
 def comparison(case: AuditCase, limit: int = PATH_LIMIT) -> AnswerComparison:
@@ -171,38 +187,39 @@ class _DirectComparison:
         lost, gained = change.lost, change.gained
         stays = np.ones(len(self._indices), dtype=bool)
         stays[self._place[np.searchsorted(self._valid, lost)]] = False
-        end = self._end(stays, gained)
+        end = self._end(stays, gained, len(change.changed))
         indices = np.concatenate([self._indices[:end], gained])
         here = self._utilities[indices]
-        weight = self._case.weight(change)
-        covering = self._case.covering(indices, change)
         scores = Scores(
             here,
-            here + weight * covering,
+            here + self._case.moves(indices, change),
             np.arange(len(indices)) < end,
             np.concatenate([stays[:end], np.ones(len(gained), dtype=bool)]),
         )
-        return self._case.compare(scores, [-weight * c for c in self._rest(change, stays, end)])
+        return self._case.compare(scores, [-move for move in self._rest(change, stays, end)])
 
-    def _end(self, stays: NDArray[np.bool_], gained: NDArray[np.uint64]) -> int:
+    def _end(self, stays: NDArray[np.bool_], gained: NDArray[np.uint64], rows: int) -> int:
         """Return how many of the best to look at: the others are negligible on both sides."""
         first = int(stays.argmax()) if stays.any() else len(stays)
         best_there = np.append(-self._falling[first : first + 1], self._utilities[gained])
         if not len(stays) or not len(best_there):
             return len(stays)
         depth = deepest(len(stays) + len(gained), float(self._case.plan.bill.eta))
-        # One row moves no score by more than one.
-        floor = min(-int(self._falling[0]), int(best_there.max()) - 1) - depth - 1
+        # No row moves a score by more than one.
+        floor = min(-int(self._falling[0]), int(best_there.max()) - rows) - depth - rows
         return int(np.searchsorted(self._falling, -floor, side="right"))
 
     def _rest(self, change: Neighbour, stays: NDArray[np.bool_], end: int) -> set[int]:
-        """Return whether contexts that were left out cover the row: 1, 0, or both."""
+        """Return by how much the scores of contexts that were left out move, each amount once.
+
+        Of a single row that is none or one: both were seen, and the others need no look.
+        """
         found: set[int] = set()
         for last in range(len(stays), end, -_AT_ONCE):
             part = slice(max(end, last - _AT_ONCE), last)
-            covering = self._case.covering(self._indices[part][stays[part]], change)
-            found.update(np.unique(covering).astype(int).tolist())
-            if len(found) == 2:
+            moves = self._case.moves(self._indices[part][stays[part]], change)
+            found.update(np.unique(moves).tolist())
+            if len(found) > len(change.changed):
                 break
         return found
 
@@ -228,14 +245,13 @@ class _MarginComparison:
         return margin_scores(self._rule, self._steepness, utilities, rows, inside)
 
     def against(self, change: Neighbour) -> Divergence:
-        covering = self._case.covering(self._all, change).astype(np.int64)
-        step = 1 if change.kind == "added" else -1
-        value = np.array([change.value])
-        near = bool(self._rule.in_region(value, self._case.record.value)[0])
+        case, rows = self._case, change.changed
+        inside = self._rule.in_region(np.array([row.value for row in rows]), case.record.value)
+        near = [row for row, yes in zip(rows, inside.tolist(), strict=True) if yes]
         there = self._scores(
-            self._utilities + self._case.weight(change) * covering,
-            self._rows + step * covering,
-            self._inside + step * near * covering,
+            self._utilities + case.moves(self._all, change),
+            self._rows + sign(change) * case.covered(self._all, rows),
+            self._inside + sign(change) * case.covered(self._all, near),
         )
         return self._case.compare(Scores(self._here, there, self._members, self._members))
 

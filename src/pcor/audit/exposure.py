@@ -5,40 +5,37 @@ of valid contexts (COE). A person whose removal changes COE has no such neighbou
 promised to them. They are exposed, and this says by how much: the exact delta, which is the most
 that the chance of any set of answers can betray beyond the factor exp(epsilon).
 
-Everybody in the table is looked at, and newcomers of chosen metrics in every possible cell. What is
-stated is computed, not sampled, and wrong by less than ``divergence.ERROR``.
+Everybody in the table is looked at, and newcomers of chosen metrics in every possible cell. Where
+the schema says whose rows are whose, a person goes with all of their rows, and newcomers have one
+row, or as many as a person may have, all alike. What is stated is computed, not sampled, and wrong
+by less than ``divergence.ERROR``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import numpy as np
 
-from pcor.audit.changed import cell_codes
+from pcor.audit.changed import Row
 from pcor.audit.comparison import AnswerComparison, AuditCase, comparison
-from pcor.audit.cubes import Cubes
+from pcor.audit.everyone import largest_ratio
 from pcor.audit.exact import PATH_LIMIT
 from pcor.audit.neighbours import Neighbour, checked_metrics, insertions, removals
-from pcor.audit.report import Exposed, Exposure
+from pcor.audit.people import kinds_of_people, newcomer_sizes
+from pcor.audit.report import Exposed, ExposedRow, Exposure
 from pcor.errors import TooLarge
 from pcor.public.context import Context
 from pcor.public.guarantee import get_guarantee
 from pcor.public.schema import MOST_NUMBERED, Schema, Value
 from pcor.releasing.plan import Plan
 from pcor.releasing.settings import Settings
-from pcor.releasing.terms import margin_of
 from pcor.rows.table import Table, check_table
 from pcor.search import Direct
 from pcor.search.blocks import ENUMERATION_LIMIT
 from pcor.search.coe import Progress
-
-# Under pure DP the ratio is computed while it takes no more scores than this; a proof bounds it
-# anyway.
-_MOST_SCORES = 1 << 27
 
 _QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -50,6 +47,7 @@ def exposure(
     *,
     insert: Sequence[float] | None = None,
     rows: Sequence[int | str] | None = None,
+    public: Sequence[int | str] = (),
     limit: int | None = None,
     paths: int = PATH_LIMIT,
     progress: Progress | None = None,
@@ -68,6 +66,8 @@ def exposure(
             looked at if it is empty.
         rows: the keys of the people to look at, and with them those who have the same values and
             metric; by default everybody.
+        public: the keys of other records that are queried too, such as the rest of a list. Where
+            people go with all of their rows, these stay, as the record does.
         limit: the most verdicts to ask for; see ``neighbours.removals``. A larger space than usual
             is listed up to it too.
         paths: the most paths of random decisions to replay.
@@ -87,6 +87,7 @@ def exposure(
         record,
         insert=insert,
         rows=rows,
+        public=public,
         limit=limit,
         paths=paths,
         progress=progress,
@@ -100,6 +101,7 @@ def planned_exposure(
     *,
     insert: Sequence[float] | None = None,
     rows: Sequence[int | str] | None = None,
+    public: Sequence[int | str] = (),
     limit: int | None = None,
     paths: int = PATH_LIMIT,
     progress: Progress | None = None,
@@ -108,9 +110,11 @@ def planned_exposure(
     given = None if insert is None else checked_metrics(insert, "insert")
     case = AuditCase(table, record, plan, max(limit or 0, ENUMERATION_LIMIT))
     metrics = tuple(_usual_metrics(case) if given is None else given)
-    people = _people(case, rows)
+    people = _people(case, rows, public)
+    sizes = newcomer_sizes(table)
     contexts = int(case.valid.sum())
-    tried = len(metrics) * int(np.prod([len(a.values) for a in table.schema.attributes]))
+    cells = int(np.prod([len(a.values) for a in table.schema.attributes]))
+    tried = len(metrics) * cells * len(sizes)
     own = Context.from_mask(table.schema, case.space.fixed).values
     found = Exposure(
         case.record.key,
@@ -121,11 +125,15 @@ def planned_exposure(
         metrics=metrics,
         values={name: value for name, [value] in own.items()},
         metric=case.record.value,
+        newcomer_rows=sizes,
+        public=_stay(case, public),
     )
     if not plan.guarantee.relaxed:
-        return replace(found, everyone=_everyone(case, metrics))
+        return replace(found, everyone=largest_ratio(case, metrics, public))
     way = comparison(case, paths)
-    gone = removals(case.validity, rows=rows, limit=limit, progress=_phase(progress, 0))
+    gone = removals(
+        case.validity, rows=rows, public=public, limit=limit, progress=_phase(progress, 0)
+    )
     come, note = _newcomers(case, metrics, limit, _phase(progress, 1), given=given is not None)
     changes = _compared(case, way, [*gone, *come], _phase(progress, 2))
     return replace(
@@ -152,13 +160,21 @@ def exposures(
 ) -> list[Exposure]:
     """Return the exposure of several records, each by itself; ``exposure`` has the arguments.
 
-    ``joint_exposure`` says what the releases come to together.
+    ``joint_exposure`` says what the releases come to together. All of the records are public: when
+    the person of one goes with all of their rows, it stays.
     """
-    return [exposure(table, record, epsilon, **options) for record in records]
+    public = [*options.pop("public", ()), *records]
+    return [exposure(table, record, epsilon, public=public, **options) for record in records]
 
 
-def _people(case: AuditCase, rows: Sequence[int | str] | None) -> int:
-    """Return how many people are looked at; the record itself is not one of them."""
+def _people(case: AuditCase, rows: Sequence[int | str] | None, public: Sequence[int | str]) -> int:
+    """Return how many people are looked at; the record itself is not one of them.
+
+    Of its person, and of others who are queried, the other rows are.
+    """
+    if case.table.schema.unit.is_person:
+        kinds = kinds_of_people(case.table, case.record, public=public, some=rows)
+        return sum(kind.people for kind in kinds)
     if rows is None:
         return int(case.table.cells.cell_counts.sum()) - 1
     cells = case.table.cells.in_memory()
@@ -170,6 +186,14 @@ def _people(case: AuditCase, rows: Sequence[int | str] | None) -> int:
         itself = (mask, value) == (case.space.fixed, case.record.value)
         count += int(cells.counts[alike].sum()) - itself
     return count
+
+
+def _stay(case: AuditCase, public: Sequence[int | str]) -> tuple[int | str, ...]:
+    """Return the keys of the rows that stay when their person goes, as the table spells them."""
+    if not case.table.schema.unit.is_person:
+        return ()
+    keys = {case.record.key, *(case.table.record(key).key for key in public)}
+    return tuple(sorted(keys, key=str))
 
 
 def _usual_metrics(case: AuditCase) -> list[float]:
@@ -217,6 +241,7 @@ def _compared(
                 len(change.gained_cubes),
                 delta,
                 ratio,
+                *_rows_of(case.table.schema, change),
             )
         )
         if progress is not None:
@@ -224,51 +249,22 @@ def _compared(
     return sorted(found, key=lambda one: (-one.delta, -one.lost - one.gained, one.metric))
 
 
+def _rows_of(
+    schema: Schema, change: Neighbour
+) -> tuple[tuple[ExposedRow, ...], tuple[ExposedRow, ...]]:
+    """Return a person's rows that come or go, and those that stay; none for a row by itself."""
+
+    def told(rows: Sequence[Row]) -> tuple[ExposedRow, ...]:
+        return tuple(ExposedRow(_named(schema, row.places), row.value) for row in rows)
+
+    return (told(change.changed), told(change.kept)) if schema.unit.is_person else ((), ())
+
+
 def _named(schema: Schema, places: Sequence[int]) -> dict[str, Value]:
     return {
         attribute.name: attribute.values[place]
         for attribute, place in zip(schema.attributes, places, strict=True)
     }
-
-
-def _everyone(case: AuditCase, metrics: Sequence[float]) -> float | None:
-    """Return the largest log ratio of all changes by one row, where that is not too much work."""
-    changes = _kinds(case, metrics)
-    if len(changes) * case.space.size > _MOST_SCORES:
-        return None
-    way = comparison(case)
-    ratios = [way.against(change).ratio for change in changes]
-    return max((ratio for ratio in ratios if ratio is not None), default=None)
-
-
-def _kinds(case: AuditCase, metrics: Sequence[float]) -> list[Neighbour]:
-    """Return one of each kind of change by one row.
-
-    Rows of one cell that are in the record's region, or are not, change every margin score alike.
-    """
-    table = case.table
-    rule, _ = margin_of(case.plan.settings)
-    cells = table.cells.in_memory()
-    inside = rule.in_region(cells.values, case.record.value)
-    mine = cells.alike(table.words([case.space.fixed])[0], case.record.value)
-    others = np.arange(len(cells.values))
-    if int(cells.counts[mine].sum()) == 1:  # the record itself, who stays
-        others = np.delete(others, mine)
-    places = cell_codes(table)[cells.pair_cells[others]]
-    there = zip(places.tolist(), inside[others].tolist(), strict=True)
-    firsts = dict(zip(((tuple(p), i) for p, i in there), cells.values[others], strict=True))
-    found = [_harmless("removed", where, float(value)) for (where, _), value in firsts.items()]
-    domains = [range(len(attribute.values)) for attribute in table.schema.attributes]
-    sides = rule.in_region(np.array(metrics), case.record.value).tolist() if metrics else []
-    for value in dict(zip(sides, metrics, strict=True)).values():
-        found += [_harmless("added", where, value) for where in product(*domains)]
-    return found
-
-
-def _harmless(kind: str, places: tuple[int, ...], value: float) -> Neighbour:
-    """Return a change under which nothing is said of COE: margin scores do not ask for it."""
-    none = Cubes.of(np.zeros(0, dtype=np.uint64))
-    return Neighbour(kind, places, value, 1, none, none)
 
 
 def _phase(progress: Progress | None, number: int, phases: int = 3) -> Progress | None:

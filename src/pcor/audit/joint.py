@@ -16,13 +16,22 @@ from typing import Any
 
 from pcor.audit.divergence import ERROR
 from pcor.audit.owner_only import OwnerOnly
-from pcor.audit.report import NOTICEABLE, Exposed, Exposure, chance, position_verdict
+from pcor.audit.report import (
+    NOTICEABLE,
+    Exposed,
+    ExposedRow,
+    Exposure,
+    chance,
+    for_programs,
+    position_verdict,
+)
 from pcor.errors import ParameterError, plain
 from pcor.public.guarantee import OWNER_ONLY
 from pcor.public.schema import Value
 
-# People alike: their attribute values and metric.
-_Kind = tuple[tuple[Value, ...], float]
+# People alike: their attribute values and metric; or all of their rows, those that go and those
+# that stay.
+_Kind = tuple[Any, ...]
 
 
 def joint_delta(deltas: Iterable[float]) -> float:
@@ -50,6 +59,9 @@ class JointlyExposed(OwnerOnly):
         records: the records whose COE they change.
         delta: a bound on what all answers together give away of one of them, at the sum of the
             epsilons.
+        rows: all rows that come or go with one of them; empty where each row is protected by
+            itself.
+        kept: rows of theirs that stay, being those of queried records.
     """
 
     kind: str
@@ -58,10 +70,12 @@ class JointlyExposed(OwnerOnly):
     people: int
     records: tuple[int | str, ...]
     delta: float
+    rows: tuple[ExposedRow, ...] = ()
+    kept: tuple[ExposedRow, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers for the owner's programs."""
-        return dict(vars(self)) | {"records": list(self.records)}
+        return for_programs(vars(self)) | {"records": list(self.records)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -119,11 +133,15 @@ class JointExposure(OwnerOnly):
         count, faced = self.exposed_people, self._facing(NOTICEABLE)
         return (
             f"{opening} in all, would expose {'1 person' if count == 1 else f'{count:,} people'}, "
-            "the records themselves not counted: removing any one of them changes at least one of "
-            "the sets of valid contexts. For the most exposed the bound on delta over all answers "
-            f"is {chance(self.largest_delta)}. A delta above {NOTICEABLE:g} is faced "
+            f"the records themselves not counted: removing any one of them{self._with_rows} "
+            "changes at least one of the sets of valid contexts. For the most exposed the bound on "
+            f"delta over all answers is {chance(self.largest_delta)}. A delta above {NOTICEABLE:g} is faced "
             f"by {f'at most {faced:,}' if faced else 'none'} of them.{newcomers}"
         )
+
+    @property
+    def _with_rows(self) -> str:
+        return ", with all rows but those of the records," if self.found[0].by_person else ""
 
     def _facing(self, delta: float) -> int:
         return sum(one.people for one in self.exposed if one.delta > delta)
@@ -153,18 +171,32 @@ def joint_exposure(found: Sequence[Exposure]) -> JointExposure:
         found: from ``pcor.audit.exposures``, all of one table; a record may occur more than once.
 
     Raises:
-        ParameterError: there is no exposure, or they are of different tables.
+        ParameterError: there is no exposure, or they are of different tables; or people go with
+            all of their rows, and not each audit left those of all records in the table.
     """
     if not found:
         raise ParameterError("give at least one audited record")
     if len({one.plan.schema for one in found}) > 1:
         raise ParameterError("the audits must be of one table")
+    if found[0].by_person and not _same_rows_stay(found):
+        raise ParameterError(
+            "of people with several rows those of all records in a list stay, so they have to be "
+            "audited together: pcor.audit.exposures(table, records, epsilon), or exposure with "
+            "public=records"
+        )
     shared = set.intersection(*(set(one.metrics) if one.tried else set() for one in found))
     newcomers = _joined(found, [one.newcomers for one in found])
     return JointExposure(
         tuple(found),
         _joined(found, [one.exposed for one in found]),
         tuple(one for one in newcomers if one.metric in shared),
+    )
+
+
+def _same_rows_stay(found: Sequence[Exposure]) -> bool:
+    public = {key for one in found for key in one.public}
+    return {one.record for one in found} <= public and all(
+        set(one.public) == public for one in found
     )
 
 
@@ -175,13 +207,13 @@ def _joined(
     met: dict[_Kind, dict[int, Exposed]] = {}
     for place, several in enumerate(exposed):
         for one in several:
-            met.setdefault((tuple(one.values.values()), one.metric), {})[place] = one
+            met.setdefault(_kind(one), {})[place] = one
     queried = {one.record: _own(one) for one in found}
     joined = []
     for kind, by_place in met.items():
         first = next(iter(by_place.values()))
         people = first.people
-        if first.kind == "removed":
+        if first.kind == "removed" and not first.rows:
             # A record is not counted in its own audit, but is in those of the others.
             alike = max(one.people + (_own(found[at]) == kind) for at, one in by_place.items())
             people = alike - list(queried.values()).count(kind)
@@ -193,10 +225,20 @@ def _joined(
         records = dict.fromkeys(found[at].record for at in by_place)
         joined.append(
             JointlyExposed(
-                first.kind, first.values, first.metric, people, tuple(records), joint_delta(deltas)
+                *(first.kind, first.values, first.metric, people),
+                *(tuple(records), joint_delta(deltas), first.rows, first.kept),
             )
         )
     return tuple(sorted(joined, key=lambda one: (-one.delta, -len(one.records), one.metric)))
+
+
+def _kind(one: Exposed) -> _Kind:
+    own = tuple(one.values.values()), one.metric
+    if not one.rows:
+        return own
+    return tuple(
+        tuple((*row.values.values(), row.metric) for row in rows) for rows in (one.rows, one.kept)
+    )
 
 
 def _own(found: Exposure) -> _Kind:

@@ -1,10 +1,10 @@
-"""LOF's own way to find the one-row changes that change COE: window by window.
+"""LOF's own way to find who changes COE by coming or going: window by window.
 
 Private: everything here. LOF sees nothing of a context but the 2k rows on each side of V
 (``pcor._kernels.lof``), and contexts that share that window share the answer. A walk over the free
-values meets each distinct window once (``pcor._kernels.lof_walk``) and tries all one-row changes
-there; what it finds is a set of cubes for each row. Exact, and equal to the generic path of
-``pcor.audit.neighbours`` on every context.
+values meets each distinct window once (``pcor._kernels.lof_walk``) and tries all changes there, of
+one row or of all rows of a person; what it finds is a set of cubes for each. Exact, and equal to
+``pcor.audit.rejudged`` on every context.
 """
 
 from __future__ import annotations
@@ -68,28 +68,112 @@ def removal_changes(
     """
     from pcor._kernels.lof_removal import removal_flips
 
-    windows = Windows(validity, rule)
+    rows, kinds = _rows_by_kind(validity, _enough(rule))
+    windows = Windows(validity, rule, rows, _enough(rule))
     found = windows.walk(lambda part: removal_flips(*windows.start, part, windows.rule), progress)
     for change in _by_number(found):
-        pair = windows.first_pairs[change.number]
-        yield int(windows.cells.pair_cells[pair]), float(windows.cells.values[pair]), change
+        yield *kinds[change.number], change
+
+
+def departure_changes(
+    validity: Validity,
+    rule: FactorRule,
+    taken: Sequence[Sequence[int]],
+    progress: Progress | None,
+) -> Iterator[Change]:
+    """Yield for each person who changes COE by leaving with all of their rows, where they do.
+
+    Args:
+        validity: the record, the detector and the table, its rows in memory.
+        rule: the local outlier factor.
+        taken: the places of the rows of each person to be tried; V is not among them.
+        progress: called with (parts done, parts in all) now and then.
+    """
+    from pcor._kernels.lof_people import people_flips
+
+    most = max(map(len, taken), default=1)
+    enough = _enough(rule, most)
+    windows = Windows(validity, rule, _rows_by_person(validity, taken, enough), enough)
+    found = windows.walk(
+        lambda part: people_flips(*windows.start, part, windows.rule, most), progress
+    )
+    return _by_number(found)
 
 
 def insertion_changes(
-    validity: Validity, rule: FactorRule, values: Sequence[float], progress: Progress | None
+    validity: Validity,
+    rule: FactorRule,
+    values: Sequence[float],
+    copies: int,
+    progress: Progress | None,
 ) -> Iterator[Change]:
-    """Yield for each metric that changes COE if a row with it is added, where it would.
+    """Yield for each metric that changes COE if rows with it are added, where they would.
 
-    Only contexts that cover the added row count; the caller knows its cell.
+    Only contexts that cover the added rows count; the caller knows their cell.
     """
     from pcor._kernels.lof_insertion import insertion_flips
 
-    windows = Windows(validity, rule)
+    rows, _ = _rows_by_kind(validity, _enough(rule))
+    windows = Windows(validity, rule, rows, _enough(rule))
     added = np.array(values, dtype=np.float64)
     found = windows.walk(
-        lambda part: insertion_flips(*windows.start, part, windows.rule, added), progress
+        lambda part: insertion_flips(*windows.start, part, windows.rule, added, copies), progress
     )
     return _by_number(found)
+
+
+class NumberedRows(NamedTuple):
+    """The rows other than V near it, by rising metric: what is removed at once has one number."""
+
+    values: NDArray[np.float64]
+    required: Indices
+    numbers: NDArray[np.int64]
+
+
+def _enough(rule: FactorRule, most: int = 1) -> int:
+    """Return how many rows on each side of V tell all about a removal of at most so many.
+
+    Those that LOF looks at and as many more; or enough to see whether so many can be spared.
+    """
+    return max(2 * rule.k + most, rule.smallest + most - 1)
+
+
+def _rows_by_kind(validity: Validity, enough: int) -> tuple[NumberedRows, list[tuple[int, float]]]:
+    """Number rows by cell and metric; return the cell and metric of each number too."""
+    v, space = validity.record.value, validity.record.space
+    near_v = validity.table.cells.in_memory().nearest(v, enough + 1)
+    order = np.lexsort((near_v.pair_cells, near_v.values))
+    values, cells = near_v.values[order], near_v.pair_cells[order]
+    new = np.concatenate([[True], (values[1:] != values[:-1]) | (cells[1:] != cells[:-1])])
+    required = space.indices_of(near_v.required)[order]
+    counts = near_v.counts[order].astype(np.int64)
+    at = near_v.place(v)
+    # V stands for itself in the middle: one row less of its own cell and metric.
+    counts[at + int(np.argmax((required[at:] == 0) & (values[at:] == v)))] -= 1
+    rows = np.repeat(np.arange(len(order)), np.minimum(counts, enough))
+    kinds = list(zip(cells[new].tolist(), values[new].tolist(), strict=True))
+    numbers = np.cumsum(new) - 1
+    return NumberedRows(values[rows], required[rows], numbers[rows]), kinds
+
+
+def _rows_by_person(
+    validity: Validity, taken: Sequence[Sequence[int]], enough: int
+) -> NumberedRows:
+    """Number rows by person; those of people who are not tried have the number -1."""
+    from pcor._kernels.coverage import nearest_places
+
+    table, v = validity.table, validity.record.value
+    rows, cell_required = table.rows, table.cells.cell_required
+    numbers = np.full(len(rows.metric), -1, dtype=np.int64)
+    for number, places in enumerate(taken):
+        numbers[list(places)] = number
+    order = np.argsort(rows.metric, kind="stable")
+    order = order[order != table.row_of(validity.record)]
+    at = int(np.searchsorted(rows.metric[order], v))
+    ones = np.ones(len(order), dtype=np.int32)
+    order = order[nearest_places(rows.cell[order], ones, at, enough, len(cell_required))]
+    required = validity.record.space.indices_of(cell_required)[rows.cell[order]]
+    return NumberedRows(rows.metric[order], required, numbers[order])
 
 
 Flips = tuple[Indices, Indices, NDArray[np.bool_], NDArray[np.int32], NDArray[np.int32]]
@@ -99,45 +183,31 @@ class Windows:
     """A record's rows as the walk reads them.
 
     Attributes:
-        cells: the nearest rows of each cell; pairs of one metric by cell.
-        first_pairs: the first pair of each number; pairs that are alike have one number.
         start: what a part of the walk needs to know before which part it is.
         rule: k, the threshold, and the smallest population.
     """
 
-    def __init__(self, validity: Validity, rule: FactorRule) -> None:
+    def __init__(
+        self, validity: Validity, rule: FactorRule, rows: NumberedRows, enough: int
+    ) -> None:
         self.space = validity.record.space
         self.rule = tuple(rule)  # the kernels are compiled for plain tuples
-        # On each side one row more than LOF looks at, or enough to see whether one can be spared.
-        wanted = max(2 * rule.k + 1, rule.smallest)
-        self.cells = validity.table.cells.in_memory().nearest(validity.record.value, wanted + 1)
         free = len(self.space.steps)
         self.split = _SPLIT if free > 2 * _SPLIT else 0
-        self.start = (self._sides(validity.record.value, wanted), free, self.split)
+        self.start = (self._sides(validity.record.value, rows, enough), free, self.split)
 
-    def _sides(self, v: float, wanted: int) -> Sides:
+    def _sides(self, v: float, rows: NumberedRows, enough: int) -> Sides:
         from pcor._kernels.lof_walk import Sides
 
-        near_v = self.cells
-        order = np.lexsort((near_v.pair_cells, near_v.values))
-        values, cells = near_v.values[order], near_v.pair_cells[order]
-        new = np.concatenate([[True], (values[1:] != values[:-1]) | (cells[1:] != cells[:-1])])
-        self.first_pairs = order[new]
-        numbers = np.cumsum(new) - 1
-        required = self.space.indices_of(near_v.required)[order]
-        counts = near_v.counts[order].astype(np.int64)
-        at = near_v.place(v)
-        # V stands for itself in the middle: one row less of its own cell and metric.
-        counts[at + int(np.argmax((required[at:] == 0) & (values[at:] == v)))] -= 1
-        rows = np.repeat(np.arange(len(order)), np.minimum(counts, wanted))
-        below, above = rows[rows < at][::-1], rows[rows >= at]
-        near = np.concatenate([required[below[: 2 * wanted]], required[above[: 2 * wanted]]])
+        at = int(np.searchsorted(rows.values, v))
+        near = rows.required[max(0, at - 2 * enough) : at + 2 * enough]
         self.order = _commonest_first(near, len(self.space.steps))
-        required = _renumbered(required, self.order)
+        required = _renumbered(rows.required, self.order)
+        below, above = np.arange(at)[::-1], np.arange(at, len(rows.values))
         return Sides(
             v,
-            *(values[below], required[below], numbers[below]),
-            *(values[above], required[above], numbers[above]),
+            *(rows.values[below], required[below], rows.numbers[below]),
+            *(rows.values[above], required[above], rows.numbers[above]),
         )
 
     def walk(self, flips: Callable[[int], Flips], progress: Progress | None) -> WalkResult:

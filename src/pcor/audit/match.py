@@ -1,10 +1,11 @@
-"""COE match: how often does the set of valid contexts survive when some rows come or go?
+"""COE match: how often does the set of valid contexts survive when some people come or go?
 
 Private, and NOT PRIVATE in how it is made: seeded, computed from the rows, for the owner only.
 
 The paper (Section 6) removes random rows and reports how well COE matches, without saying whether
 that is the share of tables with exactly the same COE or the mean overlap of the two sets; both are
-given here, and the share of the old contexts that stay valid. It never adds rows; we do.
+given here, and the share of the old contexts that stay valid. It never adds rows; we do. Where the
+schema says whose rows are whose, people come and go with all of their rows.
 
 Group privacy: between two tables that differ by k added or k removed rows and have the same COE,
 no answer's chance differs by more than a factor exp(k * epsilon). Every search takes from the table
@@ -27,11 +28,12 @@ from numpy.typing import NDArray
 
 from pcor.audit.changed import Row, cell_codes, changed_table, verdicts
 from pcor.audit.owner_only import OwnerOnly
+from pcor.audit.people import kinds_of_people
 from pcor.detectors import Detector, get_detector
 from pcor.errors import ParameterError, UnknownName, check_whole, plain
 from pcor.public.accounting import exact
 from pcor.public.guarantee import Promise
-from pcor.rows.table import Table
+from pcor.rows.table import Record, Table
 from pcor.search.blocks import ENUMERATION_LIMIT
 from pcor.search.coe import Progress, check_size
 from pcor.search.validity import Validity
@@ -52,7 +54,8 @@ class Match(OwnerOnly):
 
     Attributes:
         kind: ``"removed"`` or ``"added"``.
-        changes: how many rows come or go at once.
+        changes: how many rows come or go at once; how many people, where the schema says whose rows
+            are whose.
         repeats: how many random tables were looked at.
         equal: the share of them on which COE is the same set.
         overlap: the mean of |A & B| / |A | B| of the old set A and the new one B; 1 where both are
@@ -127,11 +130,15 @@ def coe_match(
     every attribute value is drawn uniformly from its declared domain, and the metric is that of a
     row of the table, drawn uniformly: so that newcomers earn what people do, wherever they are.
 
+    Where the schema says whose rows are whose, people are drawn and not rows: they go with all of
+    their rows, the record's own person with all but the record; and who is added has as many rows
+    as somebody in the table, drawn uniformly, each as above.
+
     Args:
         table: the rows.
         record: the record's key.
         detector: a detector or its name; by default that of the schema, or lof.
-        changes: how many rows come or go at once.
+        changes: how many rows, or people, come or go at once.
         repeats: how many random tables for each.
         kind: ``"removed"`` or ``"added"``.
         seed: of the random rows.
@@ -151,9 +158,12 @@ def coe_match(
         check_whole("changes", number)
     found = table.record(record)
     check_size(found.space.size, limit)
+    table = table.holding(found)
     rows = _Rows(table, Row.of(table.schema, found.space.fixed, found.value))
-    if kind == "removed" and max(changes, default=0) > rows.others:
-        raise ParameterError("changes must be at most the number of rows beside the record")
+    drawable = _People(table, found, rows) if table.schema.unit.is_person else rows
+    if kind == "removed" and max(changes, default=0) > drawable.others:
+        who = "people" if table.schema.unit.is_person else "rows"
+        raise ParameterError(f"changes must be at most the number of {who} beside the record")
     rule = get_detector(detector, table.schema)
     before = verdicts(Validity(table, found, rule))
     numbers = np.random.default_rng(seed)
@@ -161,7 +171,8 @@ def coe_match(
     for done, count in enumerate(changes):
         shares = np.empty((repeats, 3))
         for repeat in range(repeats):
-            drawn = rows.some(count, numbers) if kind == "removed" else rows.new(count, numbers)
+            draw = drawable.some if kind == "removed" else drawable.new
+            drawn = draw(count, numbers)
             other = changed_table(table, **{kind: drawn})
             validity = Validity(other, found, rule)
             shares[repeat] = _shares(before, _after(before, validity, drawn))
@@ -206,6 +217,26 @@ class _Rows:
             Row(tuple(where), value)
             for where, value in zip(places.tolist(), self._values[pairs].tolist(), strict=True)
         ]
+
+
+class _People:
+    """The people of a table that can be drawn, by number. Private."""
+
+    def __init__(self, table: Table, record: Record, rows: _Rows) -> None:
+        self._rows = rows
+        kinds = kinds_of_people(table, record)
+        self._going = [kind.rows for kind in kinds for _ in range(kind.people)]
+        self._sizes = np.unique(table.people, return_counts=True)[1]
+        self.others = len(self._going)
+
+    def some(self, count: int, numbers: np.random.Generator) -> list[Row]:
+        """Draw people who are there; return all of their rows."""
+        drawn = numbers.choice(self.others, count, replace=False)
+        return [row for person in drawn for row in self._going[person]]
+
+    def new(self, count: int, numbers: np.random.Generator) -> list[Row]:
+        """Draw people who could come; return all of their rows."""
+        return self._rows.new(int(numbers.choice(self._sizes, count).sum()), numbers)
 
 
 def _after(before: Verdicts, validity: Validity, changed: Sequence[Row]) -> Verdicts:

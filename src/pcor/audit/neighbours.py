@@ -1,55 +1,50 @@
-"""Which one-row changes change COE, and in which contexts? For the owner only.
+"""Whose coming or going changes COE, and in which contexts? For the owner only.
 
 Private: everything here. OCDP protects a person only against tables with the same COE, so these
 changes are where its promise ends. V itself is public and never removed; rows of one cell with one
-metric are alike, so each distinct (cell, metric) is tried once.
+metric are alike, so each distinct (cell, metric) is tried once. Where the schema says whose rows
+are whose, all rows of a person go at once (``pcor.audit.people``).
 
-Why it is right: a context that does not cover the changed row has the same population as before, so
-only contexts that cover its cell are judged again, by the detector itself on the changed rows. LOF
-has a faster way to the same answers (``pcor.audit.lof_windows``).
+By any detector the contexts that cover a changed row are judged again (``pcor.audit.rejudged``);
+LOF has a faster way to the same answers (``pcor.audit.lof_windows``).
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pcor.audit import lof_windows
-from pcor.audit.changed import Row, cell_codes, changed_cells, verdicts
+from pcor.audit.changed import Row, cell_codes
 from pcor.audit.cubes import Cubes, Indices
 from pcor.audit.owner_only import OwnerOnly
-from pcor.errors import ParameterError, TooLarge, counted, others_code
-from pcor.public.space import Space
-from pcor.rows.cell_table import CellTable
+from pcor.audit.people import PersonKind, kinds_of_people, newcomer_sizes
+from pcor.audit.rejudged import Changed, check_verdicts, rejudged, visible_rows
+from pcor.errors import ParameterError
 from pcor.rows.encoding import LARGEST_METRIC
 from pcor.rows.table import Record
-from pcor.search.blocks import listed_size
-from pcor.search.coe import Progress, patience
+from pcor.search.coe import Progress
 from pcor.search.validity import Validity
-
-# The most verdicts that are asked for when nobody says otherwise; public. With a kernel that is a
-# minute or two, without one each verdict is a call of Python.
-VERDICT_LIMIT = 1 << 26
-SLOW_VERDICT_LIMIT = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Neighbour(OwnerOnly):
-    """A one-row change that changes COE. Private, and so its repr says nothing.
+    """A row, or a person, whose coming or going changes COE. Private; its repr says nothing.
 
     Attributes:
         kind: ``"removed"`` or ``"added"``.
         places: the row's attribute values as places in their domains, one per attribute.
         value: the row's metric.
         rows: how many rows are alike, each of which can be the one removed; 1 for an added row.
+            Where the schema says whose rows are whose: how many people are alike.
         lost_cubes: the contexts that were valid and no longer are; its ``len`` is cheap.
         gained_cubes: the contexts that were not valid and now are.
+        more: the person's other rows, which come or go with it.
+        kept: those of the person's rows that stay, being queried.
+        taken: where the rows of one such person are among the table's; empty for rows that come,
+            and where each row is protected by itself.
     """
 
     kind: str
@@ -58,11 +53,14 @@ class Neighbour(OwnerOnly):
     rows: int
     lost_cubes: Cubes
     gained_cubes: Cubes
+    more: tuple[Row, ...] = ()
+    kept: tuple[Row, ...] = ()
+    taken: tuple[int, ...] = ()
 
     @property
-    def row(self) -> Row:
-        """The row that is removed or added."""
-        return Row(self.places, self.value)
+    def changed(self) -> tuple[Row, ...]:
+        """The rows that are removed or added."""
+        return (Row(self.places, self.value), *self.more)
 
     @property
     def lost(self) -> Indices:
@@ -82,32 +80,65 @@ def removals(
     validity: Validity,
     *,
     rows: Sequence[int | str] | None = None,
+    public: Sequence[int | str] = (),
     limit: int | None = None,
     progress: Progress | None = None,
 ) -> list[Neighbour]:
     """Return every removal of one row that changes COE, by rising metric. For the owner only.
 
+    Where the schema says whose rows are whose: every removal of all rows of one person; of the
+    record's own person, all but the record.
+
     Args:
         validity: the record, the detector and the table.
-        rows: the keys of the rows to look at; by default all. V's own is passed over.
+        rows: the keys of the rows to look at; by default all. V's own is passed over. Where people
+            go with all of their rows, everybody who has one of these.
+        public: the keys of rows that stay when their person goes, being queried too.
         limit: the most verdicts to ask for.
         progress: called with (parts done, parts in all) now and then.
 
     Raises:
         TooLarge: more verdicts are needed than the limit allows.
+        SourceError: people go with all of their rows, and the rows are not in memory.
     """
+    if validity.table.schema.unit.is_person:
+        people = kinds_of_people(validity.table, validity.record, public=public, some=rows)
+        return list(_departures(validity, people, limit, progress))
     wanted = None if rows is None else _named(validity, rows)
     rule = lof_windows.walkable_rule(validity)
     if rule is not None:
-        _check_verdicts(validity, "removed", [], limit)
+        check_verdicts(validity, "removed", [], limit)
         places = _cell_places(validity)
         return [
-            _neighbour(validity, "removed", Row(places[cell], value), change.lost, change.gained)
+            _removal(validity, Row(places[cell], value), change.lost, change.gained)
             for cell, value, change in lof_windows.removal_changes(validity, rule, progress)
             if wanted is None or (places[cell], value) in wanted
         ]
     found = [row for row in _removable(validity) if wanted is None or row in wanted]
-    return _judged_again(validity, "removed", found, limit, progress)
+    changed = rejudged(validity, "removed", [(row,) for row in found], limit, progress)
+    return [_removal(validity, found[place], lost, gained) for place, lost, gained in changed]
+
+
+def _departures(
+    validity: Validity, people: list[PersonKind], limit: int | None, progress: Progress | None
+) -> Iterator[Neighbour]:
+    """Yield the people who change COE when they leave with all of their rows."""
+    rule = lof_windows.walkable_rule(validity)
+    if rule is not None:
+        check_verdicts(validity, "removed", [], limit)
+        taken = [person.taken for person in people]
+        changed: Iterable[Changed] = lof_windows.departure_changes(validity, rule, taken, progress)
+    else:
+        seen = set(visible_rows(validity))
+        people = [person for person in people if not seen.isdisjoint(person.rows)]
+        rows = [person.rows for person in people]
+        changed = rejudged(validity, "removed", rows, limit, progress)
+    for place, lost, gained in changed:
+        one = people[place]
+        first, *more = one.rows
+        yield Neighbour(
+            *("removed", *first, one.people, lost, gained), tuple(more), one.kept, one.taken
+        )
 
 
 def insertions(
@@ -119,8 +150,9 @@ def insertions(
 ) -> list[Neighbour]:
     """Return every addition of one row with one of these metrics that changes COE.
 
-    The row may have any attribute values of the schema, also such as no row has. For the owner
-    only.
+    The row may have any attribute values of the schema, also such as no row has. Where the schema
+    says whose rows are whose: of a new person with one such row; and of one with as many as a
+    person may have, all alike (``people.newcomer_sizes``). For the owner only.
 
     Args:
         validity: the record, the detector and the table.
@@ -133,21 +165,45 @@ def insertions(
         TooLarge: more verdicts are needed than the limit allows.
     """
     metrics = checked_metrics(values, "values")
+    sizes = newcomer_sizes(validity.table)
+    found = []
+    for number, copies in enumerate(sizes):
+        step = None if progress is None else _part(progress, number, len(sizes))
+        found += list(_arrivals(validity, metrics, copies, limit, step))
+    return found
+
+
+def _arrivals(
+    validity: Validity,
+    metrics: list[float],
+    copies: int,
+    limit: int | None,
+    progress: Progress | None,
+) -> Iterator[Neighbour]:
+    """Yield the newcomers with so many rows alike who change COE."""
     schema, space = validity.table.schema, validity.record.space
     cells = list(product(*(range(len(attribute.values)) for attribute in schema.attributes)))
     rule = lof_windows.walkable_rule(validity)
     if rule is None:
         found = [Row(places, metric) for metric in metrics for places in cells]
-        return _judged_again(validity, "added", found, limit, progress)
-    _check_verdicts(validity, "added", [0] * len(metrics), limit)
-    changed = []
-    for number, lost, gained in lof_windows.insertion_changes(validity, rule, metrics, progress):
+        rows = [(row,) * copies for row in found]
+        for place, lost, gained in rejudged(validity, "added", rows, limit, progress):
+            row = found[place]
+            yield Neighbour("added", *row, 1, lost, gained, (row,) * (copies - 1))
+        return
+    check_verdicts(validity, "added", [0] * len(metrics), limit)
+    changes = lof_windows.insertion_changes(validity, rule, metrics, copies, progress)
+    for number, lost, gained in changes:
         for row in (Row(places, metrics[number]) for places in cells):
             required = row.required(schema, space)
             sets = lost.with_bits(required), gained.with_bits(required)
             if any(len(cubes.bases) for cubes in sets):
-                changed.append(_neighbour(validity, "added", row, *sets))
-    return changed
+                yield Neighbour("added", *row, 1, *sets, (row,) * (copies - 1))
+
+
+def _part(progress: Progress, number: int, parts: int) -> Progress:
+    """Return what reports one of several passes as a part of the whole."""
+    return lambda done, total: progress(number * total + done, parts * total)
 
 
 def checked_metrics(values: Sequence[float], what: str) -> list[float]:
@@ -163,9 +219,8 @@ def checked_metrics(values: Sequence[float], what: str) -> list[float]:
     return metrics
 
 
-def _neighbour(validity: Validity, kind: str, row: Row, lost: Cubes, gained: Cubes) -> Neighbour:
-    rows = _alike(validity, row) if kind == "removed" else 1
-    return Neighbour(kind, row.places, row.value, rows, lost, gained)
+def _removal(validity: Validity, row: Row, lost: Cubes, gained: Cubes) -> Neighbour:
+    return Neighbour("removed", *row, _alike(validity, row), lost, gained)
 
 
 # -- which rows -----------------------------------------------------------------------------------
@@ -183,18 +238,9 @@ def _named(validity: Validity, rows: Iterable[int | str]) -> set[Row]:
 
 
 def _removable(validity: Validity) -> list[Row]:
-    """List what can be removed, by rising metric: not V itself, and nothing out of the window.
-
-    Where a rule looks at the nearest rows only, a row with that many nearer ones in its own cell
-    is seen in no context.
-    """
-    cells = _in_window(validity)
-    places = _cell_places(validity)
-    order = np.lexsort((cells.pair_cells, cells.values))
-    pairs = zip(cells.pair_cells[order].tolist(), cells.values[order].tolist(), strict=True)
-    listed = list(dict.fromkeys(Row(places[cell], value) for cell, value in pairs))
+    """List what can be removed, by rising metric: not V itself, and nothing out of the window."""
     own = _row_of(validity, validity.record)
-    return [row for row in listed if row != own or _alike(validity, row)]
+    return [row for row in visible_rows(validity) if row != own or _alike(validity, row)]
 
 
 def _row_of(validity: Validity, record: Record) -> Row:
@@ -208,113 +254,3 @@ def _alike(validity: Validity, row: Row) -> int:
     pairs = cells.alike(table.words([row.mask(table.schema)])[0], row.value)
     own = row == _row_of(validity, validity.record)
     return int(cells.counts[pairs].sum()) - own
-
-
-# -- any detector ---------------------------------------------------------------------------------
-
-
-def _judged_again(
-    validity: Validity, kind: str, found: list[Row], limit: int | None, progress: Progress | None
-) -> list[Neighbour]:
-    """Try each row, and judge the contexts that cover it again."""
-    schema, space = validity.table.schema, validity.record.space
-    of_cell: dict[tuple[int, ...], list[int]] = {}
-    for place, row in enumerate(found):
-        of_cell.setdefault(row.places, []).append(place)
-    required = {cell: found[rows[0]].required(schema, space) for cell, rows in of_cell.items()}
-    _check_verdicts(validity, kind, [required[row.places] for row in found], limit)
-    before = verdicts(validity)
-    cells = _in_window(validity, spare=1)
-    members = _members(space)
-    changed, done = {}, 0
-    for cell, places in of_cell.items():
-        indices = members[space.covering(members, required[cell])]
-        was = before[indices]
-        quick = _quick_verdicts(validity, kind, [found[place].value for place in places], indices)
-        for number, place in enumerate(places):
-            row = found[place]
-            if quick is not None and quick[1][number].all():
-                now = quick[0][number]
-            else:
-                now = _verdicts(validity, changed_cells(cells, schema, kind, row), indices)
-            lost, gained = indices[was & ~now], indices[now & ~was]
-            if len(lost) or len(gained):
-                changed[place] = _neighbour(validity, kind, row, Cubes.of(lost), Cubes.of(gained))
-            done += 1
-            if progress is not None:
-                progress(done, len(found))
-    return [changed[place] for place in sorted(changed)]
-
-
-def _check_verdicts(validity: Validity, kind: str, required: list[int], limit: int | None) -> None:
-    """Refuse more verdicts than the limit; how many rows there are is not said, being private."""
-    if limit is None:
-        limit = VERDICT_LIMIT if validity.detector.has_kernel else SLOW_VERDICT_LIMIT
-    space = validity.record.space
-    size = listed_size(space)
-    times = Counter(required).items()
-    if size + sum(n * min(size, space.count_covering(needed)) for needed, n in times) > limit:
-        python, cli = patience(size, "raise limit="), patience(size, "raise --limit")
-        if size <= limit:  # otherwise it does not help to try fewer rows
-            removed = kind == "removed"
-            python += (
-                f", or give {'rows= to look at some rows only' if removed else 'fewer values'}"
-            )
-            cli += "" if removed else ", or --insert fewer metrics, or none"
-        raise TooLarge(
-            f"the record has {counted(size)} possible contexts, and judging them again for every "
-            f"row {kind} takes more than the limit of {limit:,} verdicts",
-            python=python,
-            cli=cli,
-            service="the page does not take so long; pcor audit on the command line has --limit",
-        )
-
-
-def _in_window(validity: Validity, spare: int = 0) -> CellTable:
-    """Return the part of the table that the detector can see, and some rows more on each side.
-
-    All of it, where the detector has to count more rows than it looks at.
-    """
-    whole, rows = validity.table.cells.in_memory(), validity.detector.window_rows
-    if rows is None or validity.detector.min_population > rows:
-        return whole
-    near, space = whole.nearest(validity.record.value, rows + spare), validity.record.space
-    if listed_size(space) > len(near.values):  # more contexts to look at than rows to try
-        return near
-    members = _members(space)
-    return near.nearest_in(space.words_of(members), validity.record.value, rows + spare)
-
-
-def _members(space: Space) -> Indices:
-    """Return the indices of all contexts of a space."""
-    if space.members is not None:
-        return space.members
-    return np.flatnonzero(space.every_admitted()).astype(np.uint64)
-
-
-def _quick_verdicts(
-    validity: Validity, kind: str, metrics: list[float], indices: Indices
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]] | None:
-    """Return the verdicts after changes in one cell, and which of them are sure, if that is quick.
-
-    Without it each change needs a table of its own.
-    """
-    detector, value = validity.detector, validity.record.value
-    if not detector.wants_moments:
-        return None
-    cells, words = validity.table.cells.in_memory(), validity.record.space.words_of(indices)
-    moments = cells.several_totals(words, validity.cell_moments)
-    return detector.changed_verdicts(
-        cells, value, words, moments, np.array(metrics), 1 if kind == "added" else -1
-    )
-
-
-def _verdicts(validity: Validity, cells: CellTable, indices: Indices) -> NDArray[np.bool_]:
-    """Ask the detector about contexts of a changed table."""
-    detector, value = validity.detector, validity.record.value
-    words = validity.record.space.words_of(indices)
-    with others_code(f"the detector {detector.name!r}"):
-        moments = None
-        if detector.wants_moments:
-            moments = cells.several_totals(words, detector.cell_moments(cells, value))
-        return detector.batch(cells, value, words, moments)

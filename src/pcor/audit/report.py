@@ -7,6 +7,7 @@ Nothing is computed here but sums. ``exposure`` fills it in.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,19 +23,36 @@ NOTICEABLE = 1e-6
 
 
 @dataclass(frozen=True, repr=False)
+class ExposedRow(OwnerOnly):
+    """A row of somebody who is exposed. Private."""
+
+    values: dict[str, Value]
+    metric: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for the owner's programs."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True, repr=False)
 class Exposed(OwnerOnly):
     """People alike whose coming or going changes COE: one cell, one metric. Private.
 
+    Where the schema says whose rows are whose, they have the same rows.
+
     Attributes:
         kind: ``"removed"`` for people in the table, ``"added"`` for newcomers.
-        values: their attribute values.
-        metric: their metric.
+        values: their attribute values; of the row with the smallest metric where they have several.
+        metric: their metric, likewise.
         people: how many they are; 1 for a newcomer.
         lost: how many contexts are valid with the table as it is and not after the change.
         gained: how many are valid only after it.
         delta: the smallest delta that bounds what the release gives away of one of them.
         ratio: the largest absolute log ratio of the chances of an answer that is possible with and
             without them; ``None`` where there is none.
+        rows: all rows that come or go with one of them, by rising metric; empty where each row is
+            protected by itself.
+        kept: rows of theirs that stay, being those of queried records.
     """
 
     kind: str
@@ -45,10 +63,19 @@ class Exposed(OwnerOnly):
     gained: int
     delta: float
     ratio: float | None
+    rows: tuple[ExposedRow, ...] = ()
+    kept: tuple[ExposedRow, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers for the owner's programs."""
-        return dict(vars(self))
+        return for_programs(vars(self))
+
+
+def for_programs(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of somebody exposed; their rows only where people may have several."""
+    told = dict(fields)
+    rows = {name: [row.to_dict() for row in told.pop(name)] for name in ("rows", "kept")}
+    return told | rows if rows["rows"] else told
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,7 +86,8 @@ class Exposure(OwnerOnly):
         record: the record's key.
         plan: the plan of the release.
         contexts: in how many contexts the record is an outlier.
-        people: how many rows were looked at, the record's own not counted.
+        people: how many rows were looked at, the record's own not counted. Where the schema says
+            whose rows are whose: how many people, the record's own with their other rows.
         exposed: people in the table whose removal changes COE, most exposed first.
         tried: how many newcomers were looked at.
         newcomers: those who would change COE, most exposed first.
@@ -69,6 +97,8 @@ class Exposure(OwnerOnly):
             newcomer looked at faces; ``None`` where it was not computed.
         values: the record's own attribute values.
         metric: its own metric.
+        newcomer_rows: how many rows the newcomers have, all alike.
+        public: the keys of all records that stay when their person goes.
     """
 
     record: int | str
@@ -83,6 +113,13 @@ class Exposure(OwnerOnly):
     everyone: float | None = None
     values: dict[str, Value] = field(default_factory=dict)
     metric: float = math.nan
+    newcomer_rows: tuple[int, ...] = (1,)
+    public: tuple[int | str, ...] = ()
+
+    @property
+    def by_person(self) -> bool:
+        """Whether people come and go with all of their rows."""
+        return self.plan.schema.unit.is_person
 
     @property
     def rows_before(self) -> int:
@@ -145,6 +182,7 @@ class Exposure(OwnerOnly):
             "newcomers": {
                 "metrics": list(self.metrics),
                 "tried": self.tried,
+                **({"rows": list(self.newcomer_rows)} if self.by_person else {}),
                 "exposed": len(self.newcomers),
                 "largest_delta": self.largest_newcomer_delta,
                 "list": [one.to_dict() for one in self.newcomers],
@@ -171,7 +209,7 @@ def _verdict(found: Exposure) -> str:
             so = "and empty, so the answer is always that none was found"
         return (
             f"{opening} nobody of the {found.people:,} people looked at: the set of valid contexts "
-            f"is the same without any one of them, {so}.{newcomers}"
+            f"is the same without any one of them, {so}.{_own_person(found)}{newcomers}"
         )
     count = found.exposed_people
     who = "1 person" if count == 1 else f"{count:,} people"
@@ -182,18 +220,27 @@ def _verdict(found: Exposure) -> str:
     )
     faced = found.facing(NOTICEABLE)
     many = f" More than {NOTICEABLE:g} is faced by {f'{faced:,}' if faced else 'none'} of them."
-    return f"{worst}{many}{newcomers} {_INSTEAD}"
+    return f"{worst}{many}{_own_person(found)}{newcomers} {_INSTEAD}"
 
 
 def _newcomers_verdict(found: Exposure) -> str:
     if not found.tried:
         return ""
+    tried = f"{found.tried:,} possible newcomers{_newcomer_rows(found)}"
     if not found.newcomers:
-        return f" None of {found.tried:,} possible newcomers would change it."
+        return f" None of {tried} would change it."
     return (
-        f" Of {found.tried:,} possible newcomers {len(found.newcomers):,} would change it; the "
+        f" Of {tried} {len(found.newcomers):,} would change it; the "
         f"most exposed would face a delta of {chance(found.largest_newcomer_delta)}."
     )
+
+
+def _newcomer_rows(found: Exposure) -> str:
+    """Say how many rows the newcomers have, where they may have several."""
+    if not found.by_person:
+        return ""
+    several = [f"{size:,} rows, all alike" for size in found.newcomer_rows if size > 1]
+    return f" (each with {' or '.join(['1 row', *several])}; no others were tried)"
 
 
 def position_verdict(found: Exposure) -> str:
@@ -217,10 +264,22 @@ def _pure_dp_verdict(found: Exposure) -> str:
         if found.everyone is None
         else f" Computed on this table, the largest log ratio is {found.everyone:.6g}."
     )
+    others = "people, with all of their rows" if found.by_person else "other people"
     return (
         f"For record {found.record}, a release under guarantee {PureDP.name!r} with epsilon "
-        f"{epsilon} exposes nobody: with or without any one of the {found.people:,} other people, "
-        f"or a newcomer, {found.plan.promise.bound}.{computed}"
+        f"{epsilon} exposes nobody: with or without any one of the {found.people:,} {others}, "
+        f"or a newcomer, {found.plan.promise.bound}.{_own_person(found)}{computed}"
+    )
+
+
+def _own_person(found: Exposure) -> str:
+    """Say how the record's own person counts, where people have several rows."""
+    if not found.by_person:
+        return ""
+    queried = "queried records stay" if len(found.public) > 1 else "the record stays"
+    return (
+        f" A person goes with all of their rows; {queried}, being public, when the other rows of "
+        "their person go."
     )
 
 

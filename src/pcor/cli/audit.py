@@ -85,11 +85,12 @@ def audit(
         bool,
         typer.Option(
             "--match",
-            help="Also: how often random rows that come or go change the set of valid contexts.",
+            help="Also: how often random rows (people, where the schema says whose rows are whose) "
+            "that come or go change the set of valid contexts.",
         ),
     ] = False,
     repeats: Annotated[
-        int, typer.Option(help="With --match: random tables for each number of rows.")
+        int, typer.Option(help="With --match: random tables for each number of rows or people.")
     ] = REPEATS,
     seed: Annotated[int, typer.Option(help="With --match: which random rows.")] = 0,
     limit: Annotated[
@@ -129,7 +130,15 @@ def audit(
         tell(f"auditing record {key}: judging its contexts again for each person in the table ...")
         with progress_bar(f"auditing record {key}") as progress:
             found.append(
-                planned_exposure(plan, table, key, insert=metrics, limit=limit, progress=progress)
+                planned_exposure(
+                    plan,
+                    table,
+                    key,
+                    insert=metrics,
+                    public=keys,
+                    limit=limit,
+                    progress=progress,
+                )
             )
         matches.append(_matches(table, key, plan.detector, repeats, seed, limit) if match else [])
     if out is not None:
@@ -235,7 +244,8 @@ def _text(found: Exposure, matches: Sequence[Match]) -> str:
             f"{ratio:.4g} (epsilon is {plain(found.plan.bill.epsilon)}).",
         ]
     if matches:
-        lines += _match_lines(matches, found.plan.promise)
+        who = "people" if found.by_person else "rows"
+        lines += _match_lines(who, matches, found.plan.promise)
     return "\n".join(lines)
 
 
@@ -258,11 +268,13 @@ def _table(title: str, people: Sequence[Exposed] | Sequence[JointlyExposed]) -> 
     told = ["contexts lost", "gained", "delta"]
     if isinstance(people[0], JointlyExposed):
         told = ["records", "delta at most"]
-    head = [*names, "metric", "people", *told]
+    several = any(one.rows for one in people)
+    head = [*names, "metric", *(["rows"] if several else []), "people", *told]
     rows = [
         [
             *(str(one.values[name]) for name in names),
             f"{one.metric:.10g}",
+            *([f"{len(one.rows):,}"] if several else []),
             f"{one.people:,}",
             *(
                 [f"{len(one.records):,}"]
@@ -275,6 +287,8 @@ def _table(title: str, people: Sequence[Exposed] | Sequence[JointlyExposed]) -> 
     ]
     rest = len(people) - len(rows)
     more = [f"  ... and {rest:,} more kinds of people; --json has all of them"] if rest else []
+    if several:
+        more.append("  Of several rows that with the smallest metric is shown; --json has all.")
     return ["", title, *_indented([head, *rows], len(names)), *more]
 
 
@@ -282,8 +296,8 @@ def _indented(rows: Sequence[Sequence[str]], texts: int) -> list[str]:
     return [f"  {line}" for line in aligned(rows, texts)]
 
 
-def _match_lines(matches: Sequence[Match], promise: Promise) -> list[str]:
-    head = ["rows", "at once", "COE the same", "mean overlap", "mean kept", "promised to the group"]
+def _match_lines(who: str, matches: Sequence[Match], promise: Promise) -> list[str]:
+    head = [who, "at once", "COE the same", "mean overlap", "mean kept", "promised to the group"]
     epsilon, delta = promise.epsilon, promise.delta
     rows = [
         [
@@ -299,7 +313,7 @@ def _match_lines(matches: Sequence[Match], promise: Promise) -> list[str]:
     ]
     return [
         "",
-        f"Random rows that come or go, {matches[0].repeats} tables each (private). The promise "
+        f"Random {who} that come or go, {matches[0].repeats} tables each (private). The promise "
         f"holds {promise.guarantee.condition}:",
         *_indented([head, *rows], 1),
     ]

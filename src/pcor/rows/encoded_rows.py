@@ -100,6 +100,27 @@ class EncodedRows:
         found = own[same]
         return int(found[0]) if len(found) else None
 
+    def with_person(self, codes: NDArray[np.int64], metric: NDArray[np.float64]) -> EncodedRows:
+        """Return the rows and, as the last, those of a new person; they have no keys.
+
+        Args:
+            codes: their values of each attribute as places in the domains.
+            metric: their metrics.
+        """
+        cells, cell = np.unique(np.vstack([self.cells, codes]), axis=0, return_inverse=True)
+        cell = cell.reshape(-1)
+        keys: Any = np.arange(len(self.metric)) if self.keys is None else self.keys
+        if isinstance(keys, np.ndarray):
+            keys = np.append(keys, np.full(len(metric), -1))
+        else:
+            keys = pa.concat_arrays([keys, pa.nulls(len(metric), keys.type)])
+        people = None
+        if self.people is not None:
+            people = np.append(self.people, np.full(len(metric), self.people.max() + 1, np.int32))
+        number = np.append(cell[self.cell], cell[len(self.cells) :]).astype(np.int32)
+        metrics = np.append(self.metric, metric)
+        return EncodedRows(number, cells, metrics, keys, people, self.left_out)
+
     def joined(self, other: EncodedRows, row: int) -> EncodedRows:
         """Return the rows and, as the last, one of those left out; a new cell is the last, too."""
         codes = other.cells[other.cell[row]]

@@ -194,7 +194,7 @@ class Table:
         It is, but for a record of somebody of whom only some rows are counted. A record is public,
         and held in addition to the rows of its person that are.
         """
-        if record.counted or self._held == record.key:
+        if self.holds(record):
             return self
         if self._without_held is not None:
             return self._without_held.holding(record)
@@ -223,6 +223,18 @@ class Table:
             raise RecordError("the record is not among the rows that are counted")
         return int(own[0])
 
+    def holds(self, record: Record) -> bool:
+        """Tell whether a record, or a row that stands for it, is among those counted. Private."""
+        return record.counted or self._held == record.key
+
+    def person_of(self, record: Record) -> int:
+        """Return the number of a record's person among ``people``. Private."""
+        for rows in (self.rows, self.rows.left_out):
+            if rows is not None and rows.people is not None:
+                for row in _matching(rows, record.key).tolist():
+                    return int(rows.people[row])
+        raise RecordError("it is not known whose row the record is")
+
     def found_by(self, find: Callable[[int | str], list[KeyedRow]]) -> Table:
         """Return the same table with another way to find the rows that a key names. Private."""
         other = copy(self)
@@ -247,6 +259,18 @@ class Table:
         kept = np.delete(np.arange(len(self.rows.metric)), np.asarray(rows, dtype=np.int64))
         other = copy(self)
         other._encoded = replace(self.rows.taken(kept), left_out=self.rows.left_out)
+        other.cells = _cell_table(other._encoded, self.schema)
+        return other
+
+    def with_person(self, codes: NDArray[np.int64], metric: NDArray[np.float64]) -> Table:
+        """Return a table with one person more, who has these rows. Private.
+
+        Args:
+            codes: for each row, its attribute values as places in their domains.
+            metric: the metric of each row.
+        """
+        other = copy(self)
+        other._encoded = self.rows.with_person(codes, metric)
         other.cells = _cell_table(other._encoded, self.schema)
         return other
 
