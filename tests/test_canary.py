@@ -70,6 +70,7 @@ def everything_of(released: pcor.Release) -> dict[str, str]:
         "dict": str(released.to_dict()),
         "json": released.to_json(),
         "html": released.to_html(),
+        "letter": released.to_letter(),
         "explain": released.explain(),
         "promise": f"{released.promise} {released.promise!r}",
         "plan": f"{released.plan} {released.plan!r}",
@@ -437,7 +438,7 @@ def test_a_repr_with_the_number_of_rows_is_caught() -> None:
 
 def test_a_certificate_with_a_population_is_caught_in_every_form() -> None:
     leaky, sound = released(LeakyRelease), released()
-    for form in ("to_dict", "to_json", "to_html"):
+    for form in ("to_dict", "to_json", "to_html", "to_letter"):
         assert leaks(str(getattr(leaky, form)())), form
         assert not leaks(str(getattr(sound, form)())), form
 

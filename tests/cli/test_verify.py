@@ -118,7 +118,7 @@ def test_a_key_that_cannot_sign_is_refused_before_anything_is_charged(
         ("--sign", key, "--out", out): "others can read the private key",
         ("--sign", public(key), "--out", out): "others can read the private key",
         ("--sign", tmp_path / "none", "--out", out): "cannot be read",
-        ("--sign", key): "--sign signs the certificate of one record: give --record, and --out or",
+        ("--sign", key): "--sign signs a file: give --out or --letter too, or --json",
     }.items():
         refused = release(files, "--ledger", books, *words)
         assert (refused.code, why in refused.err) == (2, True), refused.err
@@ -127,4 +127,36 @@ def test_a_key_that_cannot_sign_is_refused_before_anything_is_charged(
     listed.write_text("17\n")
     lines = ("--records", listed, "--out", files.folder / "answers.jsonl", "--sign", key)
     many = pcor_("release", *files.table_and_schema, "--epsilon", "0.5", *lines)
-    assert (many.code, "--sign signs the certificate of one record" in many.err) == (2, True)
+    assert (many.code, "--letter and --sign go with --record" in many.err) == (2, True)
+
+
+def test_a_letter_is_written_beside_the_certificate_and_signed_like_it(
+    files: Files, key: Path, books: Path
+) -> None:
+    out, letter = files.folder / "c.json", files.folder / "letter.html"
+    words = ("--out", out, "--letter", letter, "--sign", key, "--ledger", books)
+    assert release(files, *words).code == 0
+    told = pcor_("verify", letter, "--key", public(key), "--ledger", books, "--json")
+    assert told.json["certificate"] == pcor.verify(out, pcor.PublicKey.load(public(key)))
+    own = files.folder / "own.txt"
+    own.write_text("<!doctype html>About {{ record }}, from us")
+    assert release(files, *words, "--letter-template", own).code == 0
+    assert letter.read_text().startswith("<!doctype html>About 17, from us<script")
+    assert pcor_("verify", letter, "--key", public(key)).code == 0
+
+
+def test_a_letter_that_cannot_be_written_is_refused_before_anything_is_charged(
+    files: Files, books: Path
+) -> None:
+    out, own = files.folder / "letter.html", files.folder / "own.html"
+    own.write_text("{{ misspelt }}")
+    for words, why in {
+        ("--letter", out, "--letter-template", own): "'misspelt' is undefined",
+        ("--letter", out.with_suffix(".json")): "must end in .html or .htm",
+        ("--letter", out, "--out", out): "--letter and --out name the same file",
+        ("--letter-template", own): "--letter-template goes with --letter",
+    }.items():
+        refused = release(files, "--ledger", books, *words)
+        assert (refused.code, why in refused.err) == (2, True), refused.err
+    assert pcor_("ledger", "show", books, "--json").json["datasets"][0]["left"] == "1"
+    assert not out.exists()

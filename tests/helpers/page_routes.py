@@ -13,6 +13,7 @@ PAGES: list[tuple[str, str, dict[str, str], str]] = [
     ("GET", "/releases/{name}", {}, "owner analyst"),
     ("GET", "/releases/{name}/certificate.json", {}, "owner analyst"),
     ("GET", "/releases/{name}/certificate.html", {}, "owner analyst"),
+    ("GET", "/releases/{name}/letter.html", {}, "owner analyst"),
     ("POST", "/releases/{name}/close", {}, "owner"),
     ("GET", f"/dataset?name={DATASET}", {}, "owner"),
     ("POST", "/dataset/budget", {"name": DATASET, "epsilon": "5"}, "owner"),

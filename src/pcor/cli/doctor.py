@@ -29,6 +29,7 @@ PURPOSES = {
     "plots": "charts",
     "postgres": "a ledger in PostgreSQL",
     "sign": "signed certificates",
+    "letter": "letters",
     "service": "pcor serve",
 }
 

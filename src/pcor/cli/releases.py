@@ -19,6 +19,7 @@ from pcor.cli.output import (
     tell_of_compiling,
     waiting,
 )
+from pcor.cli.papers import Papers
 from pcor.cli.schema import beyond_limits
 from pcor.cli.setting_flags import (
     NO_SETTINGS,
@@ -33,7 +34,6 @@ from pcor.public.guarantee import OCDP
 from pcor.public.schema import Schema
 from pcor.releasing.run import release_planned
 from pcor.rows.queries.queries import PAIRS_LIMIT
-from pcor.support.files import check_new, check_target
 
 # Above this the bound on what a release tells is so weak that a person should hear of it.
 HARDLY_PRIVATE = 10
@@ -47,19 +47,6 @@ def _plan(schema: Schema, given: GivenSettings, epsilon: str) -> pcor.Plan:
     if plan.bill.epsilon > HARDLY_PRIVATE:
         tell(f"note: epsilon above {HARDLY_PRIVATE} promises hardly anything")
     return plan
-
-
-def _signing_key(
-    path: Path | None, records: Path | None, *, wanted: bool
-) -> pcor.SigningKey | None:
-    """Read the key that signs; what is wrong with it is said before anything is paid for."""
-    if path is None:
-        return None
-    if records is not None or not wanted:
-        raise ParameterError(
-            "--sign signs the certificate of one record: give --record, and --out or --json"
-        )
-    return pcor.SigningKey.load(path)
 
 
 @guarded
@@ -168,10 +155,18 @@ def release(
     version: Annotated[
         str | None, typer.Option(help="With --ledger: which state of the table this is.")
     ] = None,
+    letter: Annotated[
+        Path | None,
+        typer.Option(help="Also write a letter for the person concerned, or a regulator: .html."),
+    ] = None,
+    letter_template: Annotated[
+        Path | None,
+        typer.Option(help="With --letter: a template of your own (Jinja2)."),
+    ] = None,
     sign: Annotated[
         Path | None,
         typer.Option(
-            help="Sign the certificate of --out or --json with the private key in this file."
+            help="Sign what --out, --letter or --json gives with the private key in this file."
         ),
     ] = None,
     full: options.Full = False,
@@ -189,10 +184,7 @@ def release(
     the same command again goes on where it was.
     """
     one = many.check_one(record, records, records_column=records_column, workers=workers)
-    if out is not None and records is None:
-        check_target(out, (".json", ".html", ".htm"))
-        check_new(out, force=force)  # before anything is drawn or charged
-    signing_key = _signing_key(sign, records, wanted=out is not None or as_json)
+    papers = Papers.of(out, letter, letter_template, sign, records, as_json=as_json, force=force)
     declared = source.schema(schema)
     # What can be refused without the rows is, before they are read.
     plan = _plan(declared, given, epsilon)
@@ -235,11 +227,9 @@ def release(
         with payment.told(books, plan, one, paid), waiting(_WORK, quiet=as_json):
             table = pcor.Table(file, declared, memory=memory, pairs=pairs)
             released = books.release_planned(plan, table, one, **paid)
-    if out is not None:
-        released.save(out, key=signing_key)
-        tell(f"certificate written to {out}")
+    papers.write(released)
     if as_json:
-        say(released.to_json(key=signing_key))
+        say(released.to_json(key=papers.key))
         return
     say(f"{released}\n")
     say(f"SQL: WHERE {released.context.where()}\n")

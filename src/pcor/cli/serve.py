@@ -44,6 +44,12 @@ def serve(
             help="Sign certificates with the private key in this file: `pcor ledger keygen`.",
         ),
     ] = None,
+    letter_template: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="PCOR_SERVICE_LETTER", help="The template of letters (Jinja2); by default ours."
+        ),
+    ] = None,
     init: Annotated[
         bool,
         typer.Option("--init", help="Prepare the database, print the first owner's key, and end."),
@@ -128,6 +134,7 @@ def serve(
             secure_cookies=secure_cookies,
             secret=secret,
             sign=sign,
+            letter=letter_template,
         )
 
     where = f"http://{host}:{port}"

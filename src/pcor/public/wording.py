@@ -62,6 +62,13 @@ def among(schema: Schema, mask: int, *, most: int | None = None) -> str:
     return f"{schema.noun} where {said}" if phrases(schema, mask) else said
 
 
+def clauses(schema: Schema, mask: int, *, most: int | None = None) -> Iterator[tuple[str, str]]:
+    """Yield each attribute that a context restricts with what it may be, to be read by people."""
+    for said in phrases(schema, mask):
+        listed = _list([_item(said.attribute, item) for item in said.items], most)
+        yield said.attribute.spoken, f"any except {listed}" if said.excepted else listed
+
+
 def in_full(schema: Schema, mask: int) -> str:
     """Write a context so that it never changes, whatever the words of sentences become.
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pcor.errors import ParameterError, plain
 from pcor.public import wording
@@ -30,6 +30,9 @@ from pcor.support import markup
 from pcor.support.ed25519 import ALGORITHM, SigningKey
 from pcor.support.files import check_target, write_text
 from pcor.support.version import pcor_version
+
+if TYPE_CHECKING:
+    from pcor.releasing.letter import LetterTemplate
 
 FORMAT = "pcor-release/1"
 JSON_SCHEMA = Path(__file__).with_name("certificate.schema.json")
@@ -225,17 +228,44 @@ class Release:
         by = {"signed with": f"the {ALGORITHM} key {check_key(key).public}"}
         return sign_page(_page(self, self.to_dict(key=key), by), key)
 
-    def save(self, path: str | Path, *, key: SigningKey | None = None) -> None:
-        """Write the certificate as ``.json`` or ``.html``, whole or not at all.
+    def to_letter(
+        self, template: LetterTemplate | str | Path | None = None, *, key: SigningKey | None = None
+    ) -> str:
+        """Return one HTML page for the person concerned or a regulator; signed, with a key.
+
+        Args:
+            template: the file of a template of your own (Jinja2); by default ours.
+            key: signs it.
+
+        Raises:
+            ParameterError: the template or the key is not one, or Jinja2 is not installed.
+        """
+        from pcor.releasing.letter import template_of  # brings a template engine along
+
+        return template_of(template).write(self, key=key)
+
+    def save(
+        self,
+        path: str | Path,
+        *,
+        key: SigningKey | None = None,
+        letter: LetterTemplate | str | Path | bool = False,
+    ) -> None:
+        """Write the certificate as ``.json`` or ``.html``, whole or not at all; or a letter.
 
         Args:
             path: where to.
             key: signs it, so that ``pcor verify`` finds any byte that is changed.
+            letter: write the letter in its place; true, or the file of a template of your own.
 
         Raises:
             WriteError: the file cannot be written, or its name ends in neither.
-            ParameterError: the key is not one.
+            ParameterError: the key or the template is not one.
         """
+        if letter is not False:
+            check_target(Path(path), (".html", ".htm"), "the letter")
+            write_text(path, self.to_letter(None if letter is True else letter, key=key))
+            return
         check_target(Path(path), (".json", ".html", ".htm"), "the certificate")
         as_html = Path(path).suffix.lower() != ".json"
         write_text(path, self.to_html(key=key) if as_html else self.to_json(key=key) + "\n")
@@ -257,9 +287,14 @@ h1 { font-size: 1.3rem } h2 { font-size: 1.05rem; margin-top: 2rem }
 """
 
 
-def _page(release: Release, certificate: Mapping[str, Any], by: Mapping[str, object]) -> str:
+def carried(certificate: Mapping[str, Any]) -> str:
+    """Return a certificate as an element of a page, from which programs read it."""
     # "<" cannot occur inside the JSON block, so no value can end the script element.
     embedded = json.dumps(certificate, ensure_ascii=True).replace("<", "\\u003c")
+    return f'<script type="application/json" id="certificate">{embedded}</script>'
+
+
+def _page(release: Release, certificate: Mapping[str, Any], by: Mapping[str, object]) -> str:
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -269,7 +304,7 @@ def _page(release: Release, certificate: Mapping[str, Any], by: Mapping[str, obj
 {_unabridged(release)}
 {markup.named_rows({**_origin(release), **by})}
 {_sections(release, "h2")}
-<script type="application/json" id="certificate">{embedded}</script>
+{carried(certificate)}
 </body></html>
 """
 
@@ -280,12 +315,17 @@ def _unabridged(release: Release) -> str:
     return "" if whole == release.headline else markup.folded("The whole sentence", whole)
 
 
+def day_of(release: Release) -> str:
+    """Return the day that a release was asked for, if a ledger noted it; else today, in UTC."""
+    return str(datetime.now(UTC).date()) if release.receipt is None else release.receipt.date
+
+
 def _origin(release: Release) -> dict[str, object]:
     """Return of which table the sentence is, since when, and where it is written down."""
     rows: dict[str, object] = {"dataset": release.plan.schema.name}
     if release.receipt is None:
-        return rows | {"date": f"{datetime.now(UTC).date()} (when this page was written)"}
-    return rows | {"date": release.receipt.date, "ledger entry": release.receipt.entry}
+        return rows | {"date": f"{day_of(release)} (when this page was written)"}
+    return rows | {"date": day_of(release), "ledger entry": release.receipt.entry}
 
 
 def _sections(release: Release, heading: str) -> str:
@@ -303,12 +343,12 @@ def _sections(release: Release, heading: str) -> str:
         "What was done, and its cost": release.plan.cost_html(),
         "Settings": markup.named_rows(_settings(certificate, release.plan)),
     }
-    return f"{warning}{markup.paragraph(_plain_words(release))}\n" + "\n".join(
+    return f"{warning}{markup.paragraph(plain_words(release))}\n" + "\n".join(
         f"<{heading}>{title}</{heading}>\n{part}" for title, part in parts.items()
     )
 
 
-def _plain_words(release: Release) -> str:
+def plain_words(release: Release) -> str:
     """Say what the sentence means and what it does not, for whoever the letter is sent to."""
     metric = release.plan.schema.metric.spoken
     unusual = "unusual" if release._side is None else f"unusually {release._side}"

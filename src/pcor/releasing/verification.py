@@ -51,7 +51,7 @@ def verify(path: str | Path, key: PublicKey) -> dict[str, Any]:
 
 def verify_content(content: bytes, key: PublicKey, what: str) -> dict[str, Any]:
     """Return the certificate in the bytes of a file, which a refusal calls ``what``."""
-    if content[:15].lower() != b"<!doctype html>":
+    if content.startswith(b"{") or not _EMBEDDED.search(content):
         return _verify_json(content, key, what)
     check_page(content, key, what)
     return _certificate(content, key, what)

@@ -76,6 +76,8 @@ def test_the_files_of_the_page_are_signed(
         file = analyst.get(f"{shown}/certificate.{kind}").content
         assert verify_content(file, key.public, kind) == answered["release"]
         assert analyst.get(f"{shown}/certificate.{kind}").content == file
+    letter = analyst.get(f"{shown}/letter.html").content
+    assert verify_content(letter, key.public, "letter") == answered["release"]
     page = analyst.get(shown).text
     assert f"signed with the key <code>{key.public}</code>" in page
 
@@ -93,9 +95,10 @@ def test_an_answer_that_cannot_be_signed_is_given_all_the_same(
     with refused:
         found = place.send(ANALYST, "GET", f"/v1/releases/{answered['id']}").json()["release"]
         assert found == {n: v for n, v in answered["release"].items() if n != "signature"}
-        page = Person(place, ANALYST).get(f"/releases/{answered['id']}/certificate.html")
-    assert page.status_code == 200
-    assert "pcor-page/1" not in page.text
+        person, shown = Person(place, ANALYST), f"/releases/{answered['id']}"
+        pages = [person.get(f"{shown}/{name}.html") for name in ("certificate", "letter")]
+    assert [page.status_code for page in pages] == [200, 200]
+    assert not any("pcor-page/1" in page.text for page in pages)
 
 
 def test_the_public_key_is_told_to_anybody(place: World, key: pcor.SigningKey) -> None:

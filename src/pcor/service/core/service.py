@@ -14,6 +14,7 @@ from fastapi import Request
 
 from pcor.ledger import Ledger
 from pcor.ledger.entries import lock_head
+from pcor.releasing.letter import LetterTemplate
 from pcor.service.core.book_checks import BookChecks
 from pcor.service.core.cache import LruCache
 from pcor.service.core.draw_process import DrawProcesses
@@ -67,6 +68,7 @@ class Service:
         self.settings = settings
         self._clock = clock
         self.at_step = at_step
+        self.letter = LetterTemplate(settings.letter)
         self.signing_key = None if settings.sign is None else SigningKey.load(settings.sign)
         self.ledger = Ledger(settings.database, create=create, clock=clock)
         self.fingerprints = FileFingerprints(settings.secret_file)

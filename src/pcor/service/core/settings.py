@@ -66,6 +66,7 @@ class ServiceSettings:
         secret: the file with the secret by which registered files are known again; by default
             it is in the data folder.
         sign: the file with the private key that signs certificates; by default they are not signed.
+        letter: the file with the template of letters; by default ours.
     """
 
     database: str = field(repr=False)
@@ -94,6 +95,7 @@ class ServiceSettings:
     secure_cookies: bool = False
     secret: Path | None = None
     sign: Path | None = None
+    letter: Path | None = None
 
     def __post_init__(self) -> None:
         for name in SECONDS:
@@ -134,7 +136,11 @@ class ServiceSettings:
     def from_json(cls, text: str) -> ServiceSettings:
         """Read what ``to_json`` wrote."""
         content: dict[str, Any] = json.loads(text)
-        paths = {name: Path(content[name]) for name in ("data", "secret", "sign") if content[name]}
+        paths = {
+            name: Path(content[name])
+            for name in ("data", "secret", "sign", "letter")
+            if content[name]
+        }
         return cls(**content | paths | {"proxies": tuple(content["proxies"])})
 
 

@@ -25,10 +25,12 @@ from pcor.service.core.service import Service, of
 from pcor.service.page.access import Asker, Form, Owner, page_router, see
 from pcor.service.page.html import render
 from pcor.service.page.words import grid
+from pcor.support.ed25519 import SigningKey
 
 router = page_router()
 
 MOST_SHOWN = 500
+_HTML = "text/html; charset=utf-8"
 
 
 @router.get("/releases")
@@ -88,14 +90,27 @@ def get_certificate(request: Request, key: Asker, name: Identifier) -> Response:
 @router.get("/releases/{name}/certificate.html")
 def get_certificate_page(request: Request, key: Asker, name: Identifier) -> Response:
     """Return the certificate as one HTML file that needs nothing else."""
+    released, signing_key = _release(of(request), key, name)
+    return _file(released.to_html(key=signing_key), _HTML, f"pcor-{name}.html")
+
+
+@router.get("/releases/{name}/letter.html")
+def get_letter(request: Request, key: Asker, name: Identifier) -> Response:
+    """Return a letter for the person concerned as one HTML file that needs nothing else."""
     service = of(request)
+    released, signing_key = _release(service, key, name)
+    text = released.to_letter(service.letter, key=signing_key)
+    return _file(text, _HTML, f"pcor-{name}-letter.html")
+
+
+def _release(service: Service, key: Key, name: str) -> tuple[Release, SigningKey | None]:
+    """Return what was released, with its entry in the ledger, and the key that signs it."""
     job, certificate = _certificate(service, key, name)
     plan = service.registration(job.request.dataset, job.version).plan(job.request.epsilon)
     claim = service.ledger.answered(job.request)
     receipt = None if claim is None else service.ledger.receipt(claim)
     released = replace(Release.from_dict(certificate, plan), receipt=receipt)
-    text = released.to_html(key=service.signing_key if "signature" in certificate else None)
-    return _file(text, "text/html; charset=utf-8", f"pcor-{name}.html")
+    return released, service.signing_key if "signature" in certificate else None
 
 
 def _certificate(service: Service, key: Key, name: str) -> tuple[Job, Mapping[str, Any]]:

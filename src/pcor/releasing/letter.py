@@ -1,0 +1,302 @@
+"""The letter: one page about a release for the person concerned or a regulator.
+
+Public: everything here. A letter says what its certificate says, in plain words and nothing more;
+its picture is drawn from released numbers. It comes from a template (Jinja2) that the owner may
+replace or extend. Whatever a template is given is text and numbers, escaped wherever it stands, in
+a sandbox: a template can call nothing and read no file. The certificate goes with every letter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pcor.errors import ParameterError, sendable
+from pcor.public import wording
+from pcor.releasing.certificate import NOT_PRIVATE, Release, carried, day_of, plain_words
+from pcor.releasing.quantile_bar import BarMark, BarPoint, quantile_bar
+from pcor.releasing.signature import check_key, sign_page
+from pcor.support.ed25519 import ALGORITHM, SigningKey
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+NAME = "letter.html"
+BUILT_IN = Path(__file__).with_name(NAME)
+
+
+@dataclass(frozen=True)
+class LetterFact:
+    """A released number as a letter writes it.
+
+    Attributes:
+        words: which number, such as "half are below".
+        value: what it is, about.
+        low: the true one is at least this,
+        high: and at most this, as likely as the letter says.
+    """
+
+    words: str
+    value: str
+    low: str
+    high: str
+
+
+@dataclass(frozen=True)
+class LetterWords:
+    """Everything that a template may speak of; docs/how-to/letter.md lists it for owners.
+
+    Attributes:
+        record: the record's key.
+        dataset: of which data.
+        date: the day it was asked for, or of this letter.
+        rows: what a row is called.
+        headline: the sentence; a long list ends after some items.
+        sentence: the whole sentence.
+        plain_words: what it means, and what it does not.
+        group: attribute and values, for those that the group restricts.
+        facts: the numbers that were paid for.
+        confidence: in how many of 100 cases the true ones lie between theirs.
+        picture: the quantiles among them and the record's place, as SVG; or nothing.
+        epsilon: the cost, exact.
+        delta: the additive slack, exact; nothing where there is none.
+        factor: exp(epsilon), rounded up.
+        definition: the guarantee by its name.
+        validity: what is promised of the group itself.
+        not_protected: who or what the promise does not speak of.
+        warning: for draws that are for tests only.
+        algorithm: of the signature.
+        key: the public key that checks it; nothing where it is not signed.
+        entry: of the ledger that paid for it; nothing where none did.
+        detector: the rule's name.
+        schema_sha256: the fingerprint of the schema.
+        software: what made the certificate.
+    """
+
+    record: str
+    dataset: str
+    date: str
+    rows: str
+    headline: str
+    sentence: str
+    plain_words: str
+    group: tuple[tuple[str, str], ...]
+    facts: tuple[LetterFact, ...]
+    confidence: str
+    picture: str
+    epsilon: str
+    delta: str
+    factor: str
+    definition: str
+    validity: str
+    not_protected: tuple[str, ...]
+    warning: str
+    algorithm: str
+    key: str
+    entry: str
+    detector: str
+    schema_sha256: str
+    software: str
+
+
+# With these a template is tried before anything is paid for.
+_MADE_UP = LetterWords(
+    **{field.name: field.name for field in fields(LetterWords)}  # type: ignore[arg-type]
+    | {
+        "group": (("region", "urban"),),
+        "facts": (LetterFact("half are below", "800", "750", "900"),),
+        "not_protected": ("the record",),
+    }
+)
+
+
+class LetterTemplate:
+    """The template of a letter, tried when it is made.
+
+    Args:
+        path: a file of the owner's; by default our own. It may begin with
+            ``{% extends "letter.html" %}`` and replace only some of its blocks.
+
+    Raises:
+        ParameterError: the file cannot be read or is no such template; or Jinja2 is missing.
+    """
+
+    def __init__(self, path: str | Path | None = None) -> None:
+        self._name = NAME if path is None else str(path)
+        self._template = _compiled(self._name, BUILT_IN if path is None else Path(path))
+        self._render(_MADE_UP)
+
+    def write(self, release: Release, *, key: SigningKey | None = None) -> str:
+        """Return the letter of a release, with its certificate inside; signed, with a key."""
+        certificate = release.to_dict(key=key)
+        signer = "" if key is None else str(check_key(key).public)
+        page = self._render(letter_words(release, certificate, signer))
+        # Whatever a template leaves out, the certificate is there for whoever verifies the letter.
+        before, end, after = page.rpartition("</body>")
+        whole = (
+            f"{before}{carried(certificate)}\n{end}{after}"
+            if end
+            else f"{page}{carried(certificate)}\n"
+        )
+        whole = sendable(whole if whole.endswith("\n") else f"{whole}\n")
+        return whole if key is None else sign_page(whole, key)
+
+    def _render(self, words: LetterWords) -> str:
+        from jinja2 import TemplateError
+        from markupsafe import Markup
+
+        given = {field.name: getattr(words, field.name) for field in fields(words)}
+        try:
+            # The picture is ours, and every text in it is escaped.
+            return self._template.render(given | {"picture": Markup(words.picture)})  # noqa: S704
+        except TemplateError as error:
+            raise ParameterError(f"the template {self._name!r}: {error.message}") from None
+        except Exception as error:
+            raise ParameterError(
+                f"the template {self._name!r} fails with a {type(error).__name__}"
+            ) from None
+
+
+@cache
+def built_in() -> LetterTemplate:
+    """Return our own template."""
+    return LetterTemplate()
+
+
+def template_of(given: LetterTemplate | str | Path | None) -> LetterTemplate:
+    """Return a template: ours, or that of a file."""
+    if isinstance(given, LetterTemplate):
+        return given
+    return built_in() if given is None else LetterTemplate(given)
+
+
+def _compiled(name: str, path: Path) -> Template:
+    try:
+        from jinja2 import DictLoader, StrictUndefined, TemplateError
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
+    except ModuleNotFoundError:
+        raise ParameterError(
+            "a letter needs jinja2, which is not installed: pip install 'pcor[letter]'"
+        ) from None
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise ParameterError(
+            f"the template {name!r} cannot be read: it must be a text in UTF-8"
+        ) from None
+    environment = ImmutableSandboxedEnvironment(
+        loader=DictLoader({NAME: BUILT_IN.read_text(encoding="utf-8")}),  # no other file is read
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    try:
+        return environment.from_string(text)
+    except TemplateError as error:
+        line = getattr(error, "lineno", None)
+        where = "" if line is None else f", line {line}"
+        raise ParameterError(f"the template {name!r}{where}: {error.message}") from None
+
+
+# -- what a letter says ----------------------------------------------------------------------------
+
+
+def letter_words(release: Release, certificate: Mapping[str, Any], key: str) -> LetterWords:
+    """Return all that a letter says of a release, from its certificate and its plan."""
+    schema, promise = release.plan.schema, certificate["promise"]
+    facts = certificate.get("facts", ())
+    return LetterWords(
+        record=str(release.record),
+        dataset=str(certificate["dataset"]),
+        date=day_of(release),
+        rows=schema.noun,
+        headline=release.headline,
+        sentence=str(release),
+        plain_words=plain_words(release),
+        group=tuple(wording.clauses(schema, release.context.mask, most=wording.SHOWN)),
+        facts=tuple(_fact(release, fact) for fact in facts),
+        confidence=f"{100 * min((fact['confidence'] for fact in facts), default=1):g}",
+        picture=_picture(release, facts),
+        epsilon=str(promise["epsilon"]),
+        delta="" if release.plan.bill.delta == 0 else str(promise["delta"]),
+        factor=_factor(release.epsilon),
+        definition=str(promise["definition"]),
+        validity=str(promise["validity"]),
+        not_protected=tuple(promise["not_protected"]),
+        warning="" if release.private else NOT_PRIVATE,
+        algorithm=ALGORITHM,
+        key=key,
+        entry="" if release.receipt is None else release.receipt.entry,
+        detector=release.plan.detector.name,
+        schema_sha256=str(certificate["schema_sha256"]),
+        software=str(certificate["software"]),
+    )
+
+
+def _factor(epsilon: float) -> str:
+    """Write exp(epsilon), never as less than it is.
+
+    >>> _factor(0.5), _factor(1), _factor(50)
+    ('1.65', '2.72', 'exp(50)')
+    """
+    return f"{math.ceil(100 * math.exp(epsilon)) / 100:g}" if epsilon <= 10 else f"exp({epsilon:g})"
+
+
+def _fact(release: Release, fact: Mapping[str, Any]) -> LetterFact:
+    value, high = (_written(release, fact, fact[part]) for part in ("value", "high"))
+    low = wording.amount(fact["low"], None)  # "between 750 and 900 dollars"
+    return LetterFact(_fact_words(release, fact["name"]), value, low, high)
+
+
+def _written(release: Release, fact: Mapping[str, Any], number: float) -> str:
+    counted = _share(fact["name"]) is None
+    return wording.amount(number, None if counted else release.plan.schema.metric.unit)
+
+
+def _fact_words(release: Release, name: str) -> str:
+    """Say which number a fact is; one of a kind that is not known here keeps its name."""
+    share = _share(name)
+    if share is not None:
+        return "half are below" if share == 0.5 else f"{100 * share:g} % are below"
+    if name == "count":
+        return f"number of {release.plan.schema.noun}"
+    if name.partition(":")[0] == "rank":
+        return (
+            f"of them at least as {name.partition(':')[2] or release.plan.detector.side or 'high'}"
+        )
+    return name
+
+
+def _share(name: str) -> float | None:
+    """Return which quantile a fact is, if it is one.
+
+    >>> _share("median"), _share("quantile:0.95"), _share("count")
+    (0.5, 0.95, None)
+    """
+    if name == "median":
+        return 0.5
+    return float(name.partition(":")[2]) if name.startswith("quantile:") else None
+
+
+def _picture(release: Release, facts: Sequence[Mapping[str, Any]]) -> str:
+    """Draw the quantiles, and the record between them where its metric is shown."""
+    points = [
+        BarPoint(
+            _fact_words(release, fact["name"]),
+            float(fact["value"]),
+            float(fact["low"]),
+            float(fact["high"]),
+            _written(release, fact, fact["value"]),
+        )
+        for fact in facts
+        if _share(fact["name"]) is not None
+    ]
+    value, unit = release.metric_value, release.plan.schema.metric.unit
+    mark = None if value is None else BarMark(value, f"this record: {wording.amount(value, unit)}")
+    return quantile_bar(points, mark)

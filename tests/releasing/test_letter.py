@@ -1,0 +1,194 @@
+"""The letter: what its certificate says, in words; from a template that can do nothing else."""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pcor
+from pcor.errors import ParameterError, SignatureError, WriteError
+from pcor.releasing.certificate import Receipt
+from pcor.releasing.letter import LetterTemplate, LetterWords
+from pcor.releasing.verification import verify_content
+from pcor.testing import seeded
+
+FACTS: list[dict[str, Any]] = [
+    {"name": "count", "value": 1240, "low": 1210, "high": 1270},
+    {"name": "rank", "value": 3, "low": 1, "high": 33},
+    {"name": "median", "value": 800.5, "low": 750, "high": 900},
+    {"name": "quantile:0.95", "value": 2150, "low": 1900, "high": 2500},
+]
+
+
+@pytest.fixture(scope="module")
+def released() -> pcor.Release:
+    table = pcor.Table(pcor.demo.ten_people(), pcor.demo.ten_people_schema())
+    rule = pcor.Grubbs(min_population=3)
+    return pcor.release(table, 8, epsilon=0.5, detector=rule, chooser=seeded(1))
+
+
+@pytest.fixture(scope="module")
+def told(released: pcor.Release) -> pcor.Release:
+    """A release whose certificate holds facts."""
+    facts = [fact | {"confidence": 0.95, "epsilon": "0.01"} for fact in FACTS]
+    return replace(released, stored=released.to_dict() | {"facts": facts})
+
+
+@pytest.fixture(scope="module")
+def key() -> pcor.SigningKey:
+    return pcor.SigningKey.generate()
+
+
+def visible(letter: str) -> str:
+    """Return the text that a reader sees."""
+    body = re.sub(r"(?s)<(style|script|title)\b.*?</\1>", "", letter)
+    return " ".join(re.sub(r"<[^>]+>", " ", body).split())
+
+
+def own(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "own.html"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_letter_says_what_was_found_among_whom_and_what_is_promised(
+    released: pcor.Release,
+) -> None:
+    said = visible(released.to_letter())
+    certificate = released.to_dict()
+    assert certificate["sentence"] in said
+    assert "compared with all rows for which" in said
+    assert "any except Medical Doctor" in said
+    assert "by a factor of at most 1.65 (epsilon 0.5)" in said
+    assert all(who in said for who in certificate["promise"]["not_protected"])
+    assert "NOT PRIVATE" in said  # drawn with a seed
+    assert "Numbers about this group" not in said
+    assert "<svg" not in released.to_letter()
+
+
+def test_a_letter_tells_the_facts_that_were_paid_for_and_draws_the_quantiles(
+    told: pcor.Release,
+) -> None:
+    letter = told.to_letter()
+    said = visible(letter)
+    for words in (
+        "number of rows 1,240 1,210 and 1,270",
+        "of them at least as high 3 1 and 33",
+        "half are below 800.5 750 and 900",
+        "95 % are below 2,150 1,900 and 2,500",
+        "in at least 95 of 100 cases",
+        "this record: 390,000",
+    ):
+        assert words in said, words
+    hidden = replace(told, metric_value=None).to_letter()
+    assert "this record:" not in hidden
+    assert "<svg" in hidden
+    numbers = {"count": 1240, "rank": 3, "median": 800.5, "quantile:0.95": 2150}
+    assert {fact["name"]: fact["value"] for fact in FACTS} == numbers  # nothing else is drawn
+    assert set(re.findall(r"about ([\d,.]+\d)", letter.split("<svg")[1].split("</svg>")[0])) == {
+        "800.5",
+        "2,150",
+    }
+
+
+def test_a_letter_says_how_it_can_be_checked(released: pcor.Release, key: pcor.SigningKey) -> None:
+    paid = replace(released, receipt=Receipt("ab" * 32, "2024-03-01"))
+    said = visible(paid.to_letter(key=key))
+    assert f"with the Ed25519 key {key.public} ." in said
+    assert f"paid for by entry {'ab' * 32} of the sender" in said
+    assert "2024-03-01" in said
+    assert "This letter is not signed" in visible(released.to_letter())
+
+
+def test_a_signed_letter_is_verified_and_no_byte_of_it_can_be_changed(
+    told: pcor.Release, key: pcor.SigningKey, tmp_path: Path
+) -> None:
+    told.save(tmp_path / "letter.html", letter=True, key=key)
+    assert pcor.verify(tmp_path / "letter.html", key.public) == told.to_dict(key=key)
+    whole = (tmp_path / "letter.html").read_bytes()
+    numbers = random.SystemRandom()
+    for _ in range(300):
+        place = numbers.randrange(len(whole))
+        other = (whole[place] + numbers.randrange(1, 256)) % 256
+        with pytest.raises(SignatureError):
+            verify_content(whole[:place] + bytes([other]) + whole[place + 1 :], key.public, "it")
+
+
+def test_whatever_looks_like_html_is_shown_as_it_is_written(released: pcor.Release) -> None:
+    evil = "<script>alert(1)</script>{{ record }}"
+    letter = replace(released, record=evil, stored=None).to_letter()
+    assert "<script>alert" not in letter
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;{{ record }}" in letter
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{% extends "letter.html" %}{% block sender %}<p>Example Insurance</p>{% endblock %}',
+        "<!doctype html>\n<title>Example Insurance</title>\n<p>{{ headline }}",
+    ],
+)
+def test_an_owner_may_extend_our_template_or_write_another(
+    released: pcor.Release, key: pcor.SigningKey, tmp_path: Path, text: str
+) -> None:
+    letter = released.to_letter(own(tmp_path, text), key=key)
+    assert "Example Insurance" in letter
+    assert released.headline in letter
+    assert verify_content(letter.encode(), key.public, "it") == released.to_dict(key=key)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{% if %}", "line 1"),
+        ("\n{{ record", "line 2"),
+        ("{{ population }}", "'population' is undefined"),
+        ("{{ record.__class__.__mro__ }}", "access to attribute '__class__' of 'str' object is un"),
+        ("{% include '/etc/passwd' %}", "/etc/passwd"),
+        ("{% extends '../x' %}", "../x"),
+        ("{{ record / 2 }}", "fails with a TypeError"),
+        ("{{ not_protected.append(1) }}", "has no attribute 'append'"),
+        ("{% for x in range(999999999) %}{% endfor %}", "fails with a OverflowError"),
+    ],
+)
+def test_a_template_that_cannot_be_one_is_refused_before_it_is_used(
+    tmp_path: Path, text: str, why: str
+) -> None:
+    with pytest.raises(ParameterError, match="the template") as refused:
+        LetterTemplate(own(tmp_path, text))
+    assert why in str(refused.value)
+
+
+def test_a_template_that_is_missing_or_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    for path in (tmp_path / "none", tmp_path / "binary", tmp_path):
+        with pytest.raises(ParameterError, match="cannot be read"):
+            LetterTemplate(path)
+
+
+def test_a_letter_is_a_page(released: pcor.Release, tmp_path: Path) -> None:
+    with pytest.raises(WriteError, match=r"the letter .* must end in \.html or \.htm"):
+        released.save(tmp_path / "letter.json", letter=True)
+    released.save(tmp_path / "letter.html", letter=own(tmp_path, "{{ record }}"))
+    assert (tmp_path / "letter.html").read_text().startswith("8")
+
+
+def test_without_jinja_a_sentence_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ParameterError, match=r"needs jinja2.*pip install 'pcor\[letter\]'"):
+        LetterTemplate(own(tmp_path, "{{ record }}"))
+
+
+def test_the_page_for_owners_names_all_that_a_template_may_speak_of() -> None:
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "letter.md"
+    table = re.findall(r"^\| (`.+?`) \|", page.read_text(encoding="utf-8"), re.MULTILINE)
+    named = {name.strip("` ") for row in table for name in row.split(",")}
+    assert named == {field.name for field in fields(LetterWords)}
