@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pcor.releasing.batch import plan_many, release_many
     from pcor.releasing.budget import Budget
     from pcor.releasing.certificate import Release
+    from pcor.releasing.facts import Fact
     from pcor.releasing.plan import Plan
     from pcor.releasing.run import release
     from pcor.releasing.settings import Settings, plan
@@ -65,6 +66,7 @@ __all__ = [
     "Detector",
     "Direct",
     "Estimator",
+    "Fact",
     "Grubbs",
     "Histogram",
     "Ledger",
@@ -123,6 +125,7 @@ _NAMES_OF = {
     "releasing.batch": "plan_many release_many",
     "releasing.budget": "Budget",
     "releasing.certificate": "Release",
+    "releasing.facts": "Fact",
     "releasing.plan": "Plan",
     "releasing.run": "release",
     "releasing.settings": "Settings plan",

@@ -153,7 +153,8 @@ def test_every_route_of_the_service_is_told_with_the_roles_that_may_call_it() ->
 def test_every_key_of_a_schema_file_is_told() -> None:
     text = pages.text("schema-file.md")
     told = {key for table in ("dataset", "metric", "a") for key in schema_file.keys(table)}
-    assert told == {*pcor.public.schema._DATASET, "column", "missing", *pcor.public.schema._KEYS}
+    read = (pcor.public.schema._DATASET, pcor.public.schema._METRIC, pcor.public.schema._KEYS)
+    assert told == set().union(*read)
     assert [key for key in told if f"| `{key}` |" not in text] == []
 
 

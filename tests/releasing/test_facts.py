@@ -254,7 +254,7 @@ def test_a_release_has_its_facts_everywhere(table: pcor.Table) -> None:
     assert f"about {released.facts[0].value:,} people (" in str(released)
     assert "of them as high; half are below about" in str(released)
     assert "Numbers about the group" in released.to_html()
-    assert "without a condition on COE" in str(released.promise)
+    assert "with epsilon = 2/3 and without a condition on COE" in str(released.promise)
     again = pcor.Release.from_dict(certificate, released.plan)
     assert (again, str(again)) == (released, str(released))
     # Whoever pastes the end of the sentence means the context.

@@ -51,7 +51,7 @@ def keys(table: str) -> list[str]:
     """Return the keys that a table of the file may have, as the code itself lists them.
 
     >>> keys("metric")
-    ['column', 'missing', 'label', 'unit', 'missing_values']
+    ['column', 'missing', 'label', 'unit', 'missing_values', 'low', 'high', 'step']
     """
     wrong = {"no such key": 1}
     where = {"attributes": {"a": wrong}} if table == "a" else {table: wrong}
@@ -95,6 +95,7 @@ def _type(owner: type, key: str) -> str:
     words = {
         "str": "text",
         "int": "whole number",
+        "float": "number",
         "Value": "text, number or true/false",
         "tuple[Value, ...]": "array of texts, of numbers or of true/false",
         "tuple[float, ...]": "array of numbers",

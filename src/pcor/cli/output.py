@@ -52,7 +52,8 @@ def promised(promise: Promise, *, full: bool) -> str:
     """Write a promise: what is guaranteed and what holds of the context; in full, all of it."""
     if full:
         return str(promise)
-    return f"{promise.claim}\n{promise.validity}\n(--full says who is not protected)"
+    said = filter(None, [promise.claim, promise.numbers, promise.validity])
+    return "\n".join([*said, "(--full says who is not protected)"])
 
 
 def guarded(command: Command) -> Command:

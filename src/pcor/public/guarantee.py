@@ -356,8 +356,8 @@ class Promise:
             return ""
         return (
             f"Of this epsilon, {plain(self.facts)} pays for the numbers. By themselves, whatever "
-            f"context they are of, they are differentially private with epsilon = "
-            f"{plain(self.facts)} for everyone but the record, without a condition on COE."
+            "context they are of, they are differentially private for everyone but the record, "
+            f"with epsilon = {plain(self.facts)} and without a condition on COE."
         )
 
     def to_dict(self) -> dict[str, Any]:

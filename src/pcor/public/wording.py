@@ -225,14 +225,15 @@ def read_sentence(schema: Schema, text: str) -> dict[str, list[Value]]:
     """
     for noun in (schema.noun, "rows"):
         text = text.removeprefix(f"among {noun} where ")
+    facts = _FACTS.search(text)
+    # A value may end in a full stop, a sentence does.
+    context = text.removesuffix(".") if facts is None else text[: facts.start()]
     try:
         return _read(schema, text)
     except ContextError:
-        if not text.endswith("."):
+        if context == text:
             raise
-    facts = _FACTS.search(text)
-    # A value may end in a full stop, a sentence does.
-    return _read(schema, text.removesuffix(".") if facts is None else text[: facts.start()])
+    return _read(schema, context)
 
 
 def read_json(text: str) -> dict[str, Any]:

@@ -275,7 +275,16 @@ def _metric(form: Form) -> dict[str, Any]:
     }
     if words := list(map(text_of, _split(form.get("metric.missing_values", "")))):
         declared["missing_values"] = words
-    return declared
+    grid = {key: form.get(f"metric.{key}", "") for key in ("low", "high", "step")}
+    return declared | {key: _number_or_text(text) for key, text in grid.items() if text}
+
+
+def _number_or_text(text: str) -> float | str:
+    """Return a number; whatever is none is refused by the schema, in its own words."""
+    try:
+        return _number(text)
+    except ValueError:
+        return text
 
 
 def _written(form: Form, said: dict[str, str]) -> dict[str, str]:

@@ -71,7 +71,9 @@ def releases(number: int) -> str:
 
 def returns(plan: Plan, record: int | str) -> str:
     """Write what comes back."""
-    return plan.guarantee.returned(record, plan.schema.metric.spoken, plan.promise.validity)
+    context = plan.guarantee.returned(record, plan.schema.metric.spoken, plan.promise.validity)
+    numbers = "; ".join(plan.accuracy)
+    return f"{context} With it come numbers about the group: {numbers}." if numbers else context
 
 
 def details(plan: Plan) -> Iterator[tuple[str, str]]:
@@ -99,12 +101,14 @@ def protects(plan: Plan, record: int | str) -> str:
     return plan.guarantee.plainly(bound, record)
 
 
-def _setting(described: Mapping[str, Any] | str | int) -> str:
-    """Write a setting; a detector, a search or a utility with its own.
+def _setting(described: Mapping[str, Any] | list[Any] | str | int) -> str:
+    """Write a setting; a detector, a search or a utility with its own, facts by their names.
 
     >>> _setting({"name": "grubbs", "alpha": 0.05}), _setting("permute_and_flip")
     ('grubbs (alpha 0.05)', 'permute and flip')
     """
+    if isinstance(described, list):
+        return ", ".join(str(one["name"]) for one in described)
     if not isinstance(described, Mapping):
         return str(described).replace("_", " ")
     rest = ", ".join(f"{name} {value}" for name, value in described.items() if name != "name")
