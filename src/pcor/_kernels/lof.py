@@ -77,9 +77,18 @@ def window_verdict(
     x: Array, n: int, place: int, rule: tuple[int, float, int], first: Array, kd: Array
 ) -> bool:
     """Judge ``x[place]`` in a window of n rows, by the 2k on each side that count."""
+    return bool(window_parts(x, n, place, rule, first, kd)[0])
+
+
+@kernel
+def window_parts(
+    x: Array, n: int, place: int, rule: tuple[int, float, int], first: Array, kd: Array
+) -> tuple[bool, float]:
+    """Judge as ``window_verdict`` does; return the sum of the neighbours' densities too."""
     k, threshold, _ = rule
     low, high = max(0, place - 2 * k), min(n, place + 2 * k + 1)
-    return bool(_factor(x[low:high], place - low, k, first, kd) > threshold)
+    around, own = _densities(x[low:high], place - low, k, first, kd)
+    return bool(around / k / own > threshold), around
 
 
 @kernel
@@ -97,6 +106,14 @@ def first_nearest(x: Array, n: int, p: int, k: int, first: int) -> int:
 @kernel
 def _factor(x: Array, place: int, k: int, start: Array, kd: Array) -> float:
     """Return the local outlier factor of ``x[place]``; ``x`` rises."""
+    around, own = _densities(x, place, k, start, kd)
+    factor: float = around / k / own
+    return factor
+
+
+@kernel
+def _densities(x: Array, place: int, k: int, start: Array, kd: Array) -> tuple[float, float]:
+    """Return the sum of the densities of the neighbours of ``x[place]``, and its own."""
     first = 0
     for p in range(len(x)):
         first = first_nearest(x, len(x), p, k, first)
@@ -107,8 +124,7 @@ def _factor(x: Array, place: int, k: int, start: Array, kd: Array) -> float:
     for o in range(start[place], start[place] + k + 1):
         if o != place:
             around += _density(x, o, k, start, kd)
-    factor: float = around / k / _density(x, place, k, start, kd)
-    return factor
+    return around, _density(x, place, k, start, kd)
 
 
 @kernel

@@ -178,9 +178,12 @@ class Space:
         """Return the contexts of these indices as 64-bit words."""
         words = np.repeat(pack([self.fixed], self.schema.width), len(indices), axis=0)
         if self.binary:
-            for place, step in enumerate(self.steps):
-                word, bit = divmod(step.bit_length() - 1, 64)
-                words[:, word] |= (indices >> np.uint64(place) & np.uint64(1)) << np.uint64(bit)
+            for place, position, length in self._runs:
+                some = indices >> np.uint64(place) & np.uint64((1 << length) - 1)
+                word, bit = divmod(position, 64)
+                words[:, word] |= some << np.uint64(bit)
+                if bit + length > 64:  # the run goes on in the next word
+                    words[:, word + 1] |= some >> np.uint64(64 - bit)
             return words
         rest = indices
         for sets in self._set_words:

@@ -2,7 +2,8 @@
 
 Private: everything here. The contexts of a record are walked in blocks that share their outer
 levels: a block sees only the rows inside its outer levels, and the moments of all its contexts come
-from one zeta transform. Memory is that of one block.
+from one zeta transform. Memory is that of one block. Where subtrees can be settled at once
+(``subtrees``) the verdicts on many blocks come from one walk, and only populations are summed.
 """
 
 from __future__ import annotations
@@ -10,11 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import accumulate
 from math import prod
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pcor.public.space import Indices, Space
+from pcor.search.subtrees import Subtrees, subtrees
 from pcor.search.validity import Validity
 from pcor.support.arrays import NDArray, np
+
+if TYPE_CHECKING:
+    from pcor.rows.cells import Cells
 
 # The largest space that is enumerated when nobody says otherwise; public. 2^24 contexts are half a
 # minute of LOF on two cores.
@@ -23,20 +28,23 @@ ENUMERATION_LIMIT = 1 << 24
 # Contexts that share their outer levels: 2^14 of them keep their moments in the processor's cache.
 LARGEST_BLOCK = 1 << 14
 
+# Contexts that one walk over subtrees judges, at a byte each.
+LARGEST_WALK = 1 << 22
 
-def inner_chains(space: Space) -> int:
+
+def inner_chains(space: Space, largest: int = LARGEST_BLOCK) -> int:
     """Return how many chains vary inside a block: the first ones."""
     sizes = accumulate(space.radices, int.__mul__)
-    return max(1, sum(size <= LARGEST_BLOCK for size in sizes))
+    return max(1, sum(size <= largest for size in sizes))
 
 
-def block_size(space: Space) -> int:
+def block_size(space: Space, largest: int = LARGEST_BLOCK) -> int:
     """Return how many contexts a block of the space has."""
-    return prod(space.radices[: inner_chains(space)])
+    return prod(space.radices[: inner_chains(space, largest)])
 
 
 class Block(NamedTuple):
-    """Some contexts by their indices: which are valid, and how many rows each covers."""
+    """Some contexts by their indices: which are valid, and how many rows those cover."""
 
     indices: Indices
     valid: NDArray[np.bool_]
@@ -48,6 +56,10 @@ def blocks(validity: Validity) -> Iterator[Block]:
     space = validity.record.space
     members = space.members
     if members is None:
+        walk = subtrees(validity, space) if space.size > block_size(space) else None
+        if walk is not None:
+            yield from walked_blocks(validity, walk)
+            return
         for first in range(0, space.size, block_size(space)):
             yield block(validity, space, first)
         return
@@ -62,6 +74,40 @@ def listed_size(space: Space) -> int:
     """Return how many contexts are judged to find all that are valid."""
     members = space.members
     return space.size if members is None else len(members)
+
+
+def walked_blocks(validity: Validity, walk: Subtrees) -> Iterator[Block]:
+    """Yield the verdicts from walks over subtrees, with the populations of the valid contexts."""
+    space, cells = walk.space, validity.table.cells
+    size, walked = block_size(space), block_size(space, LARGEST_WALK)
+    least = validity.detector.min_population
+    for start in range(0, space.size, walked):
+        verdicts = walk.valid(start, walked)
+        for first in range(start, start + walked, size):
+            valid = verdicts[first - start : first - start + size]
+            populations = np.zeros(size, dtype=np.int64)
+            indices = np.arange(first, first + size, dtype=np.uint64)
+            if valid.any():
+                populations = _populations(cells, space, first)
+                valid = valid & (populations >= least)
+            if space.schema.limited:
+                valid[valid] = space.admitted(space.words_of(indices[valid]))
+            yield Block(indices, valid, populations)
+
+
+def _populations(cells: Cells, space: Space, first: int) -> NDArray[np.int64]:
+    """Return how many rows each context of a block covers."""
+    from pcor._kernels.coverage import covered_places
+    from pcor._kernels.lattice import all_totals
+
+    size = block_size(space)
+    inside = covered_places(space.words(first + size - 1, first + size)[0], cells.cell_required)
+    required = space.indices_of(cells.cell_required[inside]) % np.uint64(size)
+    radices = np.array(space.radices[: inner_chains(space)], dtype=np.int64)
+    totals: NDArray[np.int64] = all_totals(
+        required.astype(np.int64), cells.cell_counts[inside], radices
+    )
+    return totals
 
 
 def block(validity: Validity, space: Space, first: int) -> Block:

@@ -1,0 +1,336 @@
+"""Which boxes of a record's contexts are valid by LOF? A walk that settles subtrees.
+
+Steps are decided one at a time, in or out: with a step all lower ones of its chain are in, without
+it all higher ones are out. What lies below a node is a box of contexts: the steps of its ``base``
+are in, its ``open`` steps may be. Where ``lof_subtree`` settles a box, or where no row near V needs
+an open step, nothing below is looked at. Otherwise the commonest open step among the rows nearest
+to V is decided next. A node keeps its rows in lists that only shrink, as in ``lof_walk``.
+
+A context is bits here: bit i is the i-th step, and whoever has a step has the lower ones of its
+chain too. Twin: judging every context by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pcor._kernels import kernel
+from pcor._kernels.lof_subtree import Near, exact_verdict, room_for, settled
+
+Array = Any
+
+# What is known of all contexts of a box.
+OPEN, INVALID, VALID = 0, 1, 2
+
+# A node: what is in, what is open, the step to be decided, how far that is, and the verdicts with
+# all open steps and with none. The sums of densities that belong to these are kept beside it.
+BASE, REST, STEP, STAGE, ALL, NONE = range(6)
+NODE_SIZE, SUMS = 6, 2
+_UNKNOWN = np.uint64(2)
+_NO_STEP = 64
+
+_FIRST, _COUNT, _END = range(3)
+
+
+class SideRows(NamedTuple):
+    """The rows other than V, nearest first on each side, and the steps that each needs."""
+
+    v: float
+    values_below: Array
+    required_below: Array
+    values_above: Array
+    required_above: Array
+
+
+class Steps(NamedTuple):
+    """The steps of a space.
+
+    Attributes:
+        lower: each with the lower ones of its chain.
+        higher: each with the higher ones of its chain.
+        strides: what each adds to the index of a context.
+    """
+
+    lower: Array
+    higher: Array
+    strides: Array
+
+
+class Lists(NamedTuple):
+    """The rows of one side at each depth: ``spans`` has their start, number and the end in use."""
+
+    values: Array
+    required: Array
+    spans: Array
+
+
+class SubtreeWalk(NamedTuple):
+    """What a walk needs at every node."""
+
+    v: float
+    steps: Steps
+    rule: tuple[int, float, int]
+    below: Lists
+    above: Lists
+    near: Near
+    planes: Array
+
+
+@kernel
+def begin(rows: SideRows, steps: Steps, rule: tuple[int, float, int], depths: int) -> SubtreeWalk:
+    """Return a walk with room for so many depths, and all rows at the first of them."""
+    below = _listed(rows.values_below, rows.required_below, depths)
+    above = _listed(rows.values_above, rows.required_above, depths)
+    near = room_for(len(rows.values_below) + len(rows.values_above) + 1, rule[0])
+    return SubtreeWalk(rows.v, steps, rule, below, above, near, np.empty(64, np.uint64))
+
+
+@kernel
+def _listed(values: Array, required: Array, depths: int) -> Lists:
+    count = len(values)
+    # Each depth needs at most what the first does; memory that is never touched costs nothing.
+    room = np.empty(count * depths), np.empty(count * depths, np.uint64)
+    room[0][:count], room[1][:count] = values, required
+    spans = np.zeros((depths, 3), np.int64)
+    spans[0, _COUNT] = spans[0, _END] = count
+    return Lists(*room, spans)
+
+
+@kernel
+def new_node(base: int, rest: int, node: Array) -> None:
+    """Fill in a node of which only the box is known."""
+    node[BASE], node[REST] = base, rest
+    node[STEP] = node[STAGE] = 0
+    node[ALL:] = _UNKNOWN
+
+
+@kernel
+def child(
+    steps: Steps, node: Array, sums: Array, inside: bool, below: Array, below_sums: Array
+) -> Any:
+    """Fill in what is below a node with or without its step; return the steps that went out."""
+    step = node[STEP]
+    # What was already decided of the chain stays so: only open steps come or go.
+    gone = node[REST] & (steps.lower[step] if inside else steps.higher[step])
+    new_node(node[BASE] | gone if inside else node[BASE], node[REST] & ~gone, below)
+    # One of the two extreme contexts is the parent's.
+    shared = ALL if inside else NONE
+    below[shared] = node[shared]
+    below_sums[:] = sums
+    return np.uint64(0) if inside else gone
+
+
+@kernel
+def keep(walk: SubtreeWalk, source: int, target: int, behind: bool, out: int, rest: int) -> None:
+    """Copy the rows of one depth to another, but those that need a step that is out."""
+    _keep(walk.below, source, target, behind, out, rest, 2 * walk.rule[0])
+    _keep(walk.above, source, target, behind, out, rest, 2 * walk.rule[0])
+
+
+@kernel
+def _keep(
+    lists: Lists, source: int, target: int, behind: bool, out: int, rest: int, cap: int
+) -> None:
+    first, count, end = lists.spans[source]
+    to = end if behind else first
+    kept = certain = 0
+    values, required = lists.values, lists.required
+    for place in range(first, first + count):
+        row = required[place]
+        if row & out:
+            continue
+        values[to + kept], required[to + kept] = values[place], row
+        kept += 1
+        if not row & rest:
+            certain += 1
+            # What lies beyond is never among the nearest ``cap`` rows of a context below.
+            if certain == cap:
+                break
+    lists.spans[target, _FIRST], lists.spans[target, _COUNT] = to, kept
+    lists.spans[target, _END] = to + kept if behind else end
+
+
+@kernel
+def look(walk: SubtreeWalk, depth: int, node: Array, sums: Array) -> int:
+    """Return what is known of a node, its rows kept at a depth; if nothing, choose its step."""
+    near, rule, rest = walk.near, walk.rule, node[REST]
+    n, place, needed = _gather(walk, depth, rest)
+    if n < rule[2]:
+        return INVALID
+    if node[ALL] == _UNKNOWN:
+        node[ALL], sums[0] = exact_verdict(near, near.x, n, place, rule)
+    same = VALID if node[ALL] else INVALID
+    if not needed:
+        return same
+    if node[NONE] == _UNKNOWN:
+        node[NONE], sums[1] = _without(near, n, place, rest, rule)
+    if node[ALL] == node[NONE]:
+        # One needed step means two windows, and both were judged.
+        if not needed & (needed - np.uint64(1)):
+            return same
+        sure, _ = _chosen(near, n, place, rest)
+        around = sums.min() if node[ALL] else sums.max()
+        if settled(near, n, place, sure, rule, node[ALL] == 1, around):
+            return same
+    k = rule[0]
+    closest = near.required[max(0, place - k) : place + k + 1]
+    node[STEP] = _commonest(closest[: n - max(0, place - k)], rest, walk.planes)
+    if node[STEP] == _NO_STEP:
+        node[STEP] = _commonest(near.required[:n], rest, walk.planes)
+    return OPEN
+
+
+@kernel
+def _gather(walk: SubtreeWalk, depth: int, rest: int) -> tuple[int, int, Any]:
+    """Fill in the possible rows; return how many, V's place, and the open steps that they need."""
+    near, n, needed = walk.near, 0, np.uint64(0)
+    first, count, _ = walk.below.spans[depth]
+    for place in range(first + count - 1, first - 1, -1):
+        near.x[n], near.required[n] = walk.below.values[place], walk.below.required[place]
+        n += 1
+    at = n
+    near.x[n], near.required[n] = walk.v, np.uint64(0)
+    n += 1
+    first, count, _ = walk.above.spans[depth]
+    for place in range(first, first + count):
+        near.x[n], near.required[n] = walk.above.values[place], walk.above.required[place]
+        n += 1
+    for place in range(n):
+        open_steps = near.required[place] & rest
+        near.sure[place] = not open_steps
+        needed |= open_steps
+    return n, at, needed
+
+
+@kernel
+def _without(
+    near: Near, n: int, place: int, out: int, rule: tuple[int, float, int]
+) -> tuple[bool, float]:
+    """Judge V among the possible rows that need none of these steps."""
+    count, at = _chosen(near, n, place, out)
+    verdict: tuple[bool, float] = exact_verdict(near, near.c, count, at, rule)
+    return verdict
+
+
+@kernel
+def _chosen(near: Near, n: int, place: int, out: int) -> tuple[int, int]:
+    """Fill in the rows that need none of these steps; return how many, and V's place."""
+    count = at = 0
+    for p in range(n):
+        if p == place:
+            at = count
+        near.c[count] = near.x[p]
+        count += not near.required[p] & out
+    return count, at
+
+
+@kernel
+def _commonest(required: Array, rest: int, planes: Array) -> int:
+    """Return the open step that most rows need, the lowest of several; ``_NO_STEP`` if none does.
+
+    The rows are counted for all steps at once: ``planes[i]`` has bit i of each step's count.
+    """
+    highest = -1
+    for row in required:
+        carry, plane = row & rest, 0
+        while carry:
+            if plane > highest:
+                highest = plane
+                planes[plane] = 0
+            carry, planes[plane] = planes[plane] & carry, planes[plane] ^ carry
+            plane += 1
+    best = rest
+    for plane in range(highest, -1, -1):
+        if best & planes[plane]:
+            best &= planes[plane]
+    return _NO_STEP if highest < 0 else number_of(best & (~best + np.uint64(1)))
+
+
+@kernel
+def number_of(bit: Any) -> int:
+    """Return which step a single bit is."""
+    number = 0
+    for shift in (32, 16, 8, 4, 2, 1):
+        if bit >> np.uint64(shift):
+            bit >>= np.uint64(shift)
+            number += shift
+    return number
+
+
+@kernel
+def valid_boxes(
+    rows: SideRows, steps: Steps, rule: tuple[int, float, int], base: int, rest: int
+) -> tuple[Array, Array]:
+    """Return the valid contexts of a box as disjoint boxes: their bases, and their open steps."""
+    depths = len(steps.lower) + 2
+    walk = begin(rows, steps, rule, depths)
+    nodes, sums = np.empty((depths, NODE_SIZE), np.uint64), np.empty((depths, SUMS))
+    found, used = np.empty((256, 2), np.uint64), 0
+    new_node(np.uint64(base), np.uint64(rest), nodes[0])
+    keep(walk, 0, 0, False, ~(nodes[0, BASE] | nodes[0, REST]), nodes[0, REST])
+    depth = 0
+    # Stage 0: new; 1: to go on with the step; 2: without it; 3: all below is done.
+    while depth >= 0:
+        node = nodes[depth]
+        if node[STAGE] == 0:
+            verdict = look(walk, depth, node, sums[depth])
+            if verdict == VALID:
+                found = _with_room(found, used)
+                found[used, 0], found[used, 1] = node[BASE], node[REST]
+                used += 1
+            node[STAGE] = 1 if verdict == OPEN else 3
+        if node[STAGE] == 3:
+            depth -= 1
+            continue
+        inside = node[STAGE] == 1
+        out = child(steps, node, sums[depth], inside, nodes[depth + 1], sums[depth + 1])
+        # "In" drops no row, so the list can be cut in place and the parent's is still whole for
+        # "out", which is written behind.
+        keep(walk, depth, depth + 1, not inside, out, nodes[depth + 1, REST])
+        node[STAGE] += np.uint64(1)
+        depth += 1
+    return found[:used, 0].copy(), found[:used, 1].copy()
+
+
+@kernel
+def _with_room(found: Array, used: int) -> Array:
+    """Return the list, twice as long if it is full."""
+    if used < len(found):
+        return found
+    longer = np.empty((2 * used, 2), found.dtype)
+    longer[:used] = found
+    return longer
+
+
+@kernel
+def mark_boxes(bases: Array, opens: Array, steps: Steps, first: int, valid: Array) -> None:
+    """Mark the contexts of boxes by their indices less ``first``."""
+    members = np.empty(len(valid), np.int64)
+    for box in range(len(bases)):
+        count = box_members(bases[box], opens[box], steps, members)
+        for place in range(count):
+            valid[members[place] - first] = True
+
+
+@kernel
+def box_members(base: int, rest: int, steps: Steps, members: Array) -> int:
+    """List the indices of a box's contexts; return how many."""
+    members[0], count = 0, 1
+    for step in range(len(steps.lower)):
+        bit = np.uint64(1) << np.uint64(step)
+        if base & bit:
+            members[0] += steps.strides[step]
+    for step in range(len(steps.lower)):
+        bit = np.uint64(1) << np.uint64(step)
+        # Once for each chain, at its lowest open step: a level more for each that is open.
+        if rest & bit and rest & steps.lower[step] == bit:
+            before, stride = count, steps.strides[step]
+            left = rest & steps.higher[step]
+            while left:
+                left &= left - np.uint64(1)
+                for place in range(count, count + before):
+                    members[place] = members[place - before] + stride
+                count += before
+    return count

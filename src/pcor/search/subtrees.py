@@ -1,0 +1,145 @@
+"""A record's contexts by subtrees, where LOF judges: whole boxes of them at once.
+
+Private: everything. ``_kernels.subtrees`` walks over the steps of a space and settles boxes of
+contexts by bounds (docs/proofs/subtrees.md); what is left it judges as the detector does. The
+verdicts are the same to the last context.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import pairwise, product
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pcor.detectors.base import FactorRule
+from pcor.public.schema import MOST_STEPS
+from pcor.public.space import Indices, Space
+from pcor.support.threads import one_by_one
+
+if TYPE_CHECKING:
+    from pcor._kernels.subtrees import SideRows, Steps
+    from pcor.search.validity import Validity
+
+# Bounds allow for the rounding of sums of so many terms (``_kernels.lof_subtree``).
+_MOST_NEIGHBOURS = 100
+
+# A walk is shared out in at least so many parts, a few for each core.
+_PARTS = 32
+
+
+class Subtrees:
+    """The rows near a record and the steps of a space, as walks read them.
+
+    Attributes:
+        space: numbers the contexts.
+        rule: k, the threshold, and the smallest population that the rows near V can tell.
+    """
+
+    def __init__(self, validity: Validity, space: Space, rule: FactorRule) -> None:
+        self.space = space
+        # Beyond 2k + 1 rows the population has to be counted: the caller does.
+        self.rule = (rule.k, rule.threshold, min(rule.smallest, 2 * rule.k + 1))
+        self._fields = _levels_as_bits(space)
+        self.rows = self._rows(validity)
+
+    def bits_of(self, indices: Indices) -> Indices:
+        """Return contexts as bits, one for each step, given their indices."""
+        bits = np.zeros(len(indices), dtype=np.uint64)
+        for levels in self._fields:
+            indices, level = np.divmod(indices, np.uint64(len(levels)))
+            bits |= levels[level]
+        return bits
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The steps of the space, those of a chain from the lowest up."""
+        from pcor._kernels.subtrees import Steps
+
+        lower, higher, strides = [], [], []
+        for levels, stride in zip(self._fields, self.space.strides, strict=True):
+            for below, own in pairwise(levels):
+                lower.append(own)
+                higher.append(levels[-1] & ~below)
+                strides.append(stride)
+        return Steps(
+            np.array(lower, dtype=np.uint64),
+            np.array(higher, dtype=np.uint64),
+            np.array(strides, dtype=np.int64),
+        )
+
+    def _rows(self, validity: Validity) -> SideRows:
+        from pcor._kernels.subtrees import SideRows
+
+        cells, v = validity.cells, validity.record.value
+        required = self.bits_of(self.space.indices_of(cells.required))
+        counts, at = cells.counts.astype(np.int64), cells.place(v)
+        # V stands for itself: one row less of its own cell and metric.
+        counts[at + int(np.argmax((required[at:] == 0) & (cells.values[at:] == v)))] -= 1
+        # More than 2k alike count no more than 2k.
+        rows = np.repeat(np.arange(len(counts)), np.minimum(counts, 2 * self.rule[0]))
+        below, above = rows[rows < at][::-1], rows[rows >= at]
+        sides = [(cells.values[side], required[side]) for side in (below, above)]
+        return SideRows(v, *sides[0], *sides[1])
+
+    def valid(self, first: int, size: int) -> NDArray[np.bool_]:
+        """Return the verdicts on the contexts that share their outer levels with ``first``.
+
+        Args:
+            first: the index of the first of them.
+            size: how many there are, the product of the inner chains' levels.
+        """
+        from pcor._kernels.subtrees import mark_boxes, valid_boxes
+
+        valid = np.zeros(size, dtype=bool)
+        parts = self._parts(first, size)
+
+        def work(place: int) -> None:
+            boxes = valid_boxes(self.rows, self.steps, self.rule, *parts[place])
+            mark_boxes(*boxes, self.steps, first, valid)
+
+        one_by_one(len(parts), work)
+        return valid
+
+    def _parts(self, first: int, size: int) -> list[tuple[np.uint64, np.uint64]]:
+        """Cut the contexts into boxes that share the levels of a few chains, to be shared out."""
+        outer = int(self.bits_of(np.array([first], dtype=np.uint64))[0])
+        inner = [
+            levels
+            for levels, stride in zip(self._fields, self.space.strides, strict=True)
+            if stride < size
+        ]
+        near = np.concatenate([self.rows.required_below[:100], self.rows.required_above[:100]])
+        inner.sort(key=lambda levels: -int(np.count_nonzero(near & levels[-1])))
+        shared = 0
+        while shared < len(inner) and prod(map(len, inner[:shared])) < _PARTS:
+            shared += 1
+        rest = sum(int(levels[-1]) for levels in inner[shared:])
+        return [
+            (np.uint64(outer | sum(map(int, chosen))), np.uint64(rest))
+            for chosen in product(*inner[:shared])
+        ]
+
+
+def subtrees(validity: Validity, space: Space) -> Subtrees | None:
+    """Return the subtrees of a space, if the detector is a factor that a walk can bound."""
+    from pcor.search.validity import Validity
+
+    # Whoever has verdicts of its own is asked for them.
+    rule = validity.detector.factor_rule if type(validity) is Validity else None
+    if rule is None or rule.k > _MOST_NEIGHBOURS or len(space.steps) > MOST_STEPS:
+        return None
+    return Subtrees(validity, space, rule)
+
+
+def _levels_as_bits(space: Space) -> list[NDArray[np.uint64]]:
+    """Return for each chain what its levels are as bits: level l has the first l of its steps."""
+    fields, first = [], 0
+    for one in space.chains:
+        levels = [((1 << level) - 1) << first for level in range(one.radix)]
+        fields.append(np.array(levels, dtype=np.uint64))
+        first += len(one.steps)
+    return fields
