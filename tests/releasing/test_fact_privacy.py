@@ -7,6 +7,7 @@ The second half breaks a fact on purpose and sees the same check say no.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -118,7 +119,10 @@ def test_a_fact_with_seven_tenths_of_its_sensitivity_is_noticed(
         return max(joint_ratio(here, there, epsilon, **given) for there in others)
 
     assert 0.9 * epsilon < worst() <= epsilon + ROUNDING
-    monkeypatch.setattr(facts_module, "rows_per_unit", lambda _: Fraction(7, 10))
+    planned = facts_module._planned
+    monkeypatch.setattr(
+        facts_module, "_planned", lambda *given: replace(planned(*given), rows=Fraction(7, 10))
+    )
     assert worst() > epsilon
 
 
