@@ -210,3 +210,6 @@ def test_people_are_not_counted_in_more_contexts_than_can_be_listed() -> None:
     assert plan(large, 1, utility="people").search.name == "widest_first"
     assert plan(large, 1, utility="people", search="direct", limit=1 << 20).search.draws_directly
     assert plan(declared(), 1, utility="people").search.name == "direct"
+    medium = pcor.Schema("pay", {"job": list(range(13))}, person="who", rows_per_person=2)
+    for detector, search in (("grubbs", "direct"), (pcor.Estimator(min), "widest_first")):
+        assert plan(medium, 1, detector=detector, utility="people").search.name == search

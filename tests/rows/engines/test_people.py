@@ -13,6 +13,7 @@ from pyarrow import csv
 
 import pcor
 from pcor.errors import ParameterError, RecordError, SourceError
+from pcor.rows.engines.duck import relation_engine
 from tests.helpers.engines import LOCAL, SCHEMA, SERVERS, people
 from tests.helpers.same_rows import same_coe
 
@@ -153,6 +154,23 @@ def test_a_person_with_too_many_rows_is_refused_and_not_named(
     assert "PERSON" not in said
     assert f"{most}" not in said.replace(f"{most - 1}", "")
     assert not getattr(refused.value, "__notes__", [])
+
+
+def test_people_are_counted_in_the_rows_that_the_cells_are_made_of(careers: pa.Table) -> None:
+    with duckdb.connect() as connection:
+        connection.register("given", careers)
+        connection.execute("CREATE TABLE salaries AS SELECT * FROM given")
+        engine = relation_engine(connection.table("salaries"))
+        ask = engine.run
+
+        def later(query: str) -> pa.Table:
+            if "pcor_people" in query:
+                connection.execute("UPDATE salaries SET pay = pay + 1 WHERE key = 3")
+            return ask(query)
+
+        engine.run = later  # type: ignore[method-assign]
+        with pytest.raises(SourceError, match="the rows changed since the table was made"):
+            pcor.Table(engine, declared("error", len(careers)))
 
 
 def test_a_row_without_a_person_is_refused(careers: pa.Table, tmp_path: Path) -> None:
