@@ -121,7 +121,9 @@ def test_a_fact_with_seven_tenths_of_its_sensitivity_is_noticed(
     assert 0.9 * epsilon < worst() <= epsilon + ROUNDING
     planned = facts_module._planned
     monkeypatch.setattr(
-        facts_module, "_planned", lambda *given: replace(planned(*given), rows=Fraction(7, 10))
+        facts_module,
+        "_planned",
+        lambda *given: replace(planned(*given), rows=Fraction(7, 10)),  # type: ignore[arg-type]
     )
     assert worst() > epsilon
 
