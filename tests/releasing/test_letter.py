@@ -17,6 +17,7 @@ from pcor.releasing.certificate import Receipt
 from pcor.releasing.letter import LetterTemplate, LetterWords
 from pcor.releasing.verification import verify_content
 from pcor.testing import seeded
+from tests.helpers.page_world import NARROW, browser
 
 FACTS: list[dict[str, Any]] = [
     {"name": "count", "value": 1240, "low": 1210, "high": 1270},
@@ -152,6 +153,7 @@ def test_an_owner_may_extend_our_template_or_write_another(
         ("{{ record.__class__.__mro__ }}", "access to attribute '__class__' of 'str' object is un"),
         ("{% include '/etc/passwd' %}", "/etc/passwd"),
         ("{% extends '../x' %}", "../x"),
+        ("{% if not facts %}{{ misspelt }}{% endif %}", "'misspelt' is undefined"),
         ("{{ record / 2 }}", "fails with a TypeError"),
         ("{{ not_protected.append(1) }}", "has no attribute 'append'"),
         ("{% for x in range(999999999) %}{% endfor %}", "fails with a OverflowError"),
@@ -192,3 +194,19 @@ def test_the_page_for_owners_names_all_that_a_template_may_speak_of() -> None:
     table = re.findall(r"^\| (`.+?`) \|", page.read_text(encoding="utf-8"), re.MULTILINE)
     named = {name.strip("` ") for row in table for name in row.split(",")}
     assert named == {field.name for field in fields(LetterWords)}
+
+
+def test_a_letter_fits_a_narrow_screen_and_one_sheet_of_paper(
+    told: pcor.Release, key: pcor.SigningKey
+) -> None:
+    paid = replace(told, receipt=Receipt("ab" * 32, "2024-03-01"))
+    with browser() as started:
+        page = started.new_page(viewport=NARROW)
+        page.set_content(paid.to_letter(key=key))
+        assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
+        assert page.locator("svg.bar").is_visible()
+        printed = page.pdf(prefer_css_page_size=True)
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 1
+    sheet = re.search(rb"/MediaBox\s*\[0 0 ([\d.]+) ([\d.]+)\]", printed)
+    assert sheet is not None
+    assert [round(float(side)) for side in sheet.groups()] == [595, 842]  # A4 in points

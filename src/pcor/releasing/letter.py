@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,7 +103,7 @@ class LetterWords:
     software: str
 
 
-# With these a template is tried before anything is paid for.
+# With these a template is tried before anything is paid for: all that there can be, and nothing.
 _MADE_UP = LetterWords(
     **{field.name: field.name for field in fields(LetterWords)}  # type: ignore[arg-type]
     | {
@@ -111,6 +111,17 @@ _MADE_UP = LetterWords(
         "facts": (LetterFact("half are below", "800", "750", "900"),),
         "not_protected": ("the record",),
     }
+)
+_NOTHING = replace(
+    _MADE_UP,
+    group=(),
+    facts=(),
+    not_protected=(),
+    picture="",
+    delta="",
+    warning="",
+    key="",
+    entry="",
 )
 
 
@@ -128,7 +139,8 @@ class LetterTemplate:
     def __init__(self, path: str | Path | None = None) -> None:
         self._name = NAME if path is None else str(path)
         self._template = _compiled(self._name, BUILT_IN if path is None else Path(path))
-        self._render(_MADE_UP)
+        for words in (_MADE_UP, _NOTHING):
+            self._render(words)
 
     def write(self, release: Release, *, key: SigningKey | None = None) -> str:
         """Return the letter of a release, with its certificate inside; signed, with a key."""
@@ -136,13 +148,9 @@ class LetterTemplate:
         signer = "" if key is None else str(check_key(key).public)
         page = self._render(letter_words(release, certificate, signer))
         # Whatever a template leaves out, the certificate is there for whoever verifies the letter.
-        before, end, after = page.rpartition("</body>")
-        whole = (
-            f"{before}{carried(certificate)}\n{end}{after}"
-            if end
-            else f"{page}{carried(certificate)}\n"
-        )
-        whole = sendable(whole if whole.endswith("\n") else f"{whole}\n")
+        body, end, after = page.rpartition("</body>")
+        body, after = (body, after) if end else (page, "")
+        whole = sendable(f"{body}{carried(certificate)}\n{end}{after}".rstrip("\n") + "\n")
         return whole if key is None else sign_page(whole, key)
 
     def _render(self, words: LetterWords) -> str:
