@@ -31,7 +31,7 @@ def flip(value: object) -> object:
 def before_the_rule() -> Iterator[None]:
     """Let through what was let through before text had to be printable."""
     with (
-        patch("pcor.public.domain.is_printable", lambda _: True),
+        patch("pcor.public.domain_parts.is_printable", lambda _: True),
         patch("pcor.releasing.request.is_printable", lambda _: True),
     ):
         yield

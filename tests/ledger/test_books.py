@@ -343,7 +343,7 @@ def test_an_account_that_a_damaged_index_hides_is_not_opened_anew(
 ) -> None:
     ask(ledger, "a")
     monkeypatch.setattr(ledger, "_trust", BlindTrust())
-    hides = patch("pcor.ledger.ledger.read_account", lambda *_: None)
+    hides = patch("pcor.ledger.ceilings.read_account", lambda *_: None)
     with hides, pytest.raises(LedgerError, match="damaged"):
         ledger.set_budget(DATASET, 1)
     assert ledger.left(DATASET) == 1 - Fraction(EACH)

@@ -95,7 +95,7 @@ def test_a_draw_that_takes_long_keeps_its_lease(url: str, monkeypatch: pytest.Mo
     claim = ledger.charge(request("k"))
     elsewhere = Ledger(url, clock=lambda: hours[0])
     monkeypatch.setattr("pcor.ledger.leases._machine", lambda: "")  # as another machine sees it
-    monkeypatch.setattr("pcor.ledger.ledger.RENEWAL", 0.01)
+    monkeypatch.setattr("pcor.ledger.leases.RENEWAL", 0.01)
     hours[0] += 10 * leases.LEASE
     with ledger.drawing(claim):
         until(lambda: _leased_until(ledger) >= hours[0])

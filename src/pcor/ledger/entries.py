@@ -11,7 +11,8 @@ An answer has no time of its own: the time between a charge and its answer depen
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from itertools import islice
@@ -235,3 +236,26 @@ def read_entries(
         chosen = chosen.limit(limit)
     for row in connection.execute(chosen.execution_options(yield_per=BATCH)):
         yield Entry(*row)
+
+
+def read_batches(
+    reading: Callable[[], AbstractContextManager[Connection]],
+    *,
+    dataset: str | None,
+    analyst: str | None,
+    after: int | None,
+    limit: int | None,
+) -> Iterator[Entry]:
+    """Yield the same with a connection for each batch: nobody is held up by a slow reader."""
+    last, left = after or 0, limit
+    while left is None or left > 0:
+        wanted = BATCH if left is None else min(left, BATCH)
+        with reading() as connection:
+            found = read_entries(
+                connection, dataset=dataset, analyst=analyst, after=last, limit=wanted
+            )
+            batch = list(found)
+        yield from batch
+        if len(batch) < wanted:
+            return
+        last, left = batch[-1].number, None if left is None else left - len(batch)

@@ -11,11 +11,15 @@ from __future__ import annotations
 
 import os
 import secrets
-from functools import lru_cache
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache, partial
 from pathlib import Path
 
 from sqlalchemy import Connection, delete, insert, select, update
 
+from pcor.errors import LedgerError
 from pcor.ledger import tables
 
 # How long a process of another machine is waited for after its last sign of life, in seconds.
@@ -53,6 +57,45 @@ def renew_lease(connection: Connection, holder: str, until: int) -> None:
 def forget_lease(holder: str) -> None:
     """Forget a lease in this process, whether or not the ledger can be written."""
     _mine.discard(holder)
+
+
+@contextmanager
+def keeping(
+    charge: int,
+    holder: str,
+    change: Callable[[Callable[[Connection], None]], None],
+    clock: Callable[[], float],
+) -> Iterator[None]:
+    """Renew a lease from beside while something is drawn; strike it out if that fails.
+
+    Whether another process may take over must not depend on how long a draw takes, which depends
+    on private rows.
+
+    Args:
+        charge: what is drawn for.
+        holder: of the lease.
+        change: runs a change of the ledger in a transaction of its own.
+        clock: seconds since 1970.
+    """
+    over = threading.Event()
+
+    def renew() -> None:
+        while not over.wait(RENEWAL):
+            until = int(clock()) + LEASE
+            with suppress(LedgerError):  # the next time, or never again
+                change(partial(renew_lease, holder=holder, until=until))
+
+    threading.Thread(target=renew, daemon=True).start()
+    try:
+        yield
+    except BaseException:
+        forget_lease(holder)
+        with suppress(LedgerError):  # the reason why the draw ended is the one to tell
+            change(partial(end_lease, charge=charge, holder=holder))
+        raise
+    finally:
+        over.set()
+        forget_lease(holder)
 
 
 def is_running(connection: Connection, charge: int, now: int) -> bool:

@@ -8,14 +8,11 @@ charge, and what was answered once is never drawn again (docs/proofs/ledger.md).
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -34,45 +31,40 @@ from pcor.errors import (
 from pcor.ledger.accounts import (
     EVERYBODY,
     ZERO,
-    Account,
     Status,
     payers,
-    read_account,
     read_accounts,
-    write_account,
 )
+from pcor.ledger.ceilings import close_account, read_status, set_ceiling
 from pcor.ledger.charges import (
     claim_request,
     find_answer,
     find_charge,
     find_refusal,
-    read_budget,
     refuse_request,
     standing_of,
     store_answer,
 )
 from pcor.ledger.database import NO_LEDGER, LedgerDatabase
 from pcor.ledger.entries import (
-    BATCH,
     Entry,
     Head,
-    append,
     in_lines,
     lock_head,
-    read_entries,
+    read_batches,
     read_entry,
     read_head,
 )
 from pcor.ledger.inclusion import Inclusion, find_inclusion
-from pcor.ledger.leases import LEASE, RENEWAL, end_lease, forget_lease, renew_lease
-from pcor.ledger.refusals import MOST, forget_refusals, read_refusals
+from pcor.ledger.leases import forget_lease, keeping
+from pcor.ledger.refusals import MOST, read_refusals
 from pcor.ledger.trust import Trust
 from pcor.ledger.upgrade import LEDGER
 from pcor.ledger.verification import Totals, Verification, check_books
 from pcor.mechanism.randomness import RandomSource
 from pcor.mechanism.selection import SystemRandomSource
 from pcor.public.schema import UNNAMED
-from pcor.releasing.amounts import DAMAGED, amount
+from pcor.releasing.amounts import amount
 from pcor.releasing.answers import write_answer
 from pcor.releasing.certificate import Receipt, Release
 from pcor.releasing.payment import OWNER, Claim
@@ -166,20 +158,7 @@ class Ledger:
         with self.database.writing() as connection:
             head = lock_head(connection)
             self._trust.check(connection, head, [(dataset, EVERYBODY), (dataset, analyst)])
-            read_budget(connection, dataset)
-            account = read_account(connection, dataset, analyst)
-            if account is None or analyst == OWNER:
-                raise ParameterError(
-                    f"{analyst!r} has no allotment in dataset {dataset!r}; there is nothing to "
-                    "close"
-                )
-            if not account.closed:
-                write_account(connection, replace(account, closed=True))
-                forget_refusals(connection, dataset, analyst)
-                body = {"spent": str(account.spent)}
-                at = self._now()
-                append(connection, head, "closing", body, at=at, dataset=dataset, analyst=analyst)
-            return _status(connection, dataset)
+            return close_account(connection, head, dataset, analyst, at=self._now())
 
     def _set_ceiling(
         self, dataset: str, analyst: str, epsilon: object, delta: object, cap: Fraction | None
@@ -191,20 +170,8 @@ class Ledger:
         with self.database.writing() as connection:
             head = lock_head(connection)
             self._trust.check(connection, head, [(dataset, EVERYBODY), (dataset, analyst)])
-            if analyst != EVERYBODY:
-                read_budget(connection, dataset)
-            account = read_account(connection, dataset, analyst) or _new_account(
-                connection, dataset, analyst
-            )
-            write_account(connection, account.with_ceiling(wanted, slack, cap))
-            forget_refusals(connection, dataset, None if analyst == EVERYBODY else analyst)
-            body = {"epsilon": str(wanted), "delta": str(slack)}
-            if analyst == EVERYBODY:
-                body |= {} if cap is None else {"cap": str(cap)}
-            kind = "budget" if analyst == EVERYBODY else "allotment"
-            at = self._now()
-            append(connection, head, kind, body, at=at, dataset=dataset, analyst=analyst)
-            return _status(connection, dataset)
+            owner, ceilings = (dataset, analyst), (wanted, slack, cap)
+            return set_ceiling(connection, head, owner, ceilings, at=self._now())
 
     def status(self, dataset: str) -> Status:
         """Return the books of a dataset.
@@ -213,7 +180,7 @@ class Ledger:
             ParameterError: the dataset has no budget.
         """
         with self.database.reading() as connection:
-            return _status(connection, dataset)
+            return read_status(connection, dataset)
 
     def datasets(self) -> list[str]:
         """Return the names of all datasets with a budget."""
@@ -456,29 +423,9 @@ class Ledger:
 
     @contextmanager
     def drawing(self, claim: Claim) -> Iterator[None]:
-        """Keep others from drawing for a claim meanwhile; afterwards let them, if it is open.
-
-        The lease is renewed from beside: whether another process may take over must not depend on
-        how long this draw takes, which depends on private rows.
-        """
-        over = threading.Event()
-        threading.Thread(target=self._keep, args=(claim, over), daemon=True).start()
-        try:
+        """Keep others from drawing for a claim meanwhile; afterwards let them, if it is open."""
+        with keeping(claim.charge, claim.lease, self._change, self._clock):
             yield
-        except BaseException:
-            forget_lease(claim.lease)
-            with suppress(LedgerError):  # the reason why the draw ended is the one to tell
-                self._change(partial(end_lease, charge=claim.charge, holder=claim.lease))
-            raise
-        finally:
-            over.set()
-            forget_lease(claim.lease)
-
-    def _keep(self, claim: Claim, over: threading.Event) -> None:
-        while not over.wait(RENEWAL):
-            until = int(self._clock()) + LEASE
-            with suppress(LedgerError):  # the next time, or never again
-                self._change(partial(renew_lease, holder=claim.lease, until=until))
 
     def _change(self, change: Callable[[Connection], None]) -> None:
         with self.database.writing() as connection:
@@ -497,19 +444,9 @@ class Ledger:
         """Yield what happened, in order: of a dataset, of an analyst, after an entry's number."""
         if limit is not None:
             check_whole("limit", limit)
-        last, left = after or 0, limit
-        while left is None or left > 0:
-            wanted = BATCH if left is None else min(left, BATCH)
-            with self.database.reading() as connection:
-                batch = list(
-                    read_entries(
-                        connection, dataset=dataset, analyst=analyst, after=last, limit=wanted
-                    )
-                )
-            yield from batch
-            if len(batch) < wanted:
-                return
-            last, left = batch[-1].number, None if left is None else left - len(batch)
+        yield from read_batches(
+            self.database.reading, dataset=dataset, analyst=analyst, after=after, limit=limit
+        )
 
     def export(self, target: str | Path | IO[str]) -> int:
         """Write all entries as JSON lines, to a file or a stream; return how many."""
@@ -574,16 +511,3 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"<Ledger in a {self.database!r}>"
-
-
-def _new_account(connection: Connection, dataset: str, analyst: str) -> Account:
-    """Return an account with nothing spent, unless there is one that its index hides."""
-    if any((a.dataset, a.analyst) == (dataset, analyst) for a in read_accounts(connection)):
-        raise LedgerError(DAMAGED)
-    return Account(dataset, analyst, ZERO)
-
-
-def _status(connection: Connection, dataset: str) -> Status:
-    read_budget(connection, dataset)
-    budget, *allotments = read_accounts(connection, dataset)
-    return Status(budget, tuple(allotments))

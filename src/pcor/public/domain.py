@@ -9,16 +9,27 @@ from __future__ import annotations
 
 import contextlib
 import math
-import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date as Day  # noqa: N812 (an attribute has a field of that name)
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from pcor.errors import UNPRINTABLE, ContextError, SchemaError, did_you_mean, is_printable
-from pcor.public.dates import ONE_DAY, Span, day_number, read_days, read_span
+from pcor.errors import ContextError, SchemaError, did_you_mean
+from pcor.public.dates import ONE_DAY, Span, day_number, read_span
+from pcor.public.domain_parts import Edge as Edge
+from pcor.public.domain_parts import Value as Value
+from pcor.public.domain_parts import (
+    bin_labels,
+    check_name,
+    check_order,
+    check_word,
+    checked_edges,
+    checked_shares,
+    checked_values,
+    is_same,
+    kind_of,
+)
 from pcor.public.family import Groups, check_kind, read_groups
 from pcor.public.grid import MetricGrid, read_grid
 from pcor.public.spellings import (
@@ -30,9 +41,6 @@ from pcor.public.spellings import (
     read_words,
     spellings_of,
 )
-
-Value = str | int | float | bool
-Edge = float | Day
 
 OUTSIDE = ("error", "drop", "other")
 MISSING = ("error", "drop")
@@ -158,18 +166,18 @@ class Attribute:
             object.__setattr__(self, "edges", span.edges)
             object.__setattr__(self, "labels", span.labels if self.labels is None else self.labels)
         elif self.edges is not None:
-            object.__setattr__(self, "edges", _checked_edges(self.name, self.edges))
+            object.__setattr__(self, "edges", checked_edges(self.name, self.edges))
         if self.edges is not None:
-            object.__setattr__(self, "values", tuple(_bin_labels(self.edges)))
+            object.__setattr__(self, "values", tuple(bin_labels(self.edges)))
         self._check_words()
         if self.labels is not None:
             object.__setattr__(self, "values", self.labels)
-        object.__setattr__(self, "values", _checked_values(self.name, self.values))
+        object.__setattr__(self, "values", checked_values(self.name, self.values))
         if self.other is not None and self.outside == "error":
             object.__setattr__(self, "outside", "other")
         self._check_outside()
         if self.shares is not None:
-            shares = _checked_shares(self.name, self.shares, len(self.values))
+            shares = checked_shares(self.name, self.shares, len(self.values))
             object.__setattr__(self, "shares", shares)
         check_kind(self.name, self.contexts)
         if self.contexts == "range" and self.other is not None:
@@ -205,7 +213,7 @@ class Attribute:
     def _check_words(self) -> None:
         check_word(f"attribute {self.name!r}: its label", self.label)
         check_word(f"attribute {self.name!r}: its unit", self.unit)
-        numbers = self.edges is not None or _kind(self.values) not in _WITHOUT_UNIT
+        numbers = self.edges is not None or kind_of(self.values) not in _WITHOUT_UNIT
         if self.unit is not None and (self.days or not numbers):
             raise SchemaError(
                 f"attribute {self.name!r}: a unit follows numbers, and its values are none; leave "
@@ -244,7 +252,7 @@ class Attribute:
                 f"attribute {self.name!r}: a binned attribute has no 'other' value; widen the "
                 f'outer edges{"" if self.days else " (inf is allowed)"} or use outside = "drop"'
             )
-        elif not any(_same(self.other, value) for value in self.values):
+        elif not any(is_same(self.other, value) for value in self.values):
             raise SchemaError(
                 f"attribute {self.name!r}: other = {self.other!r} must be one of its values"
             )
@@ -253,7 +261,7 @@ class Attribute:
     def kind(self) -> str:
         """What values are: ``text``, ``boolean``, ``integer``, ``number``, ``bins``, ``dates``."""
         if self.edges is None:
-            return _kind(self.values)
+            return kind_of(self.values)
         return "dates" if self.days else "bins"
 
     @property
@@ -401,126 +409,3 @@ def _canonical(kind: str, value: object) -> Value | None:
         return None
     # A whole float and the whole number are the same key in Python, so 2020.0 finds 2020.
     return number if math.isfinite(number) else None
-
-
-def check_name(what: str, name: object) -> None:
-    """Refuse a name that is not a text, or empty, or cannot be printed."""
-    if not isinstance(name, str) or not name:
-        raise SchemaError(f"{what} must be named by a text that is not empty")
-    if not is_printable(name):
-        raise SchemaError(f"{what}: the name {name!r} {UNPRINTABLE}")
-
-
-def check_word(what: str, word: object, *, wanted: bool = False) -> None:
-    """Refuse a word of a sentence that is not a text, is empty, or cannot be printed."""
-    if word is None and not wanted:
-        return
-    if not isinstance(word, str) or not word or word != word.strip():
-        raise SchemaError(f"{what} must be a text that is not empty, without spaces at its ends")
-    if not is_printable(word):
-        raise SchemaError(f"{what} {word!r} {UNPRINTABLE}")
-
-
-def check_order(name: str, given: object) -> None:
-    """Refuse a set: the order of a domain counts, and that of a set changes from run to run."""
-    if isinstance(given, set | frozenset):
-        raise SchemaError(
-            f"attribute {name!r}: its domain is a set of values, whose order changes from one run "
-            "of Python to the next, and with it the schema's fingerprint; give a list"
-        )
-
-
-def _kind(values: Sequence[Value]) -> str:
-    kinds = {type(value) for value in values}
-    if kinds == {str}:
-        return "text"
-    if kinds == {bool}:
-        return "boolean"
-    if kinds == {int}:
-        return "integer"
-    return "number" if kinds <= {int, float} else "mixed"
-
-
-def _same(one: object, other: object) -> bool:
-    return type(one) is type(other) and one == other
-
-
-def _checked_values(name: str, values: Sequence[Value]) -> tuple[Value, ...]:
-    if not values:
-        raise SchemaError(f"attribute {name!r} has an empty domain; declare its values or edges")
-    values = [_python(value) for value in values]
-    if _kind(values) == "mixed" or any(v != v or v in (math.inf, -math.inf) for v in values):
-        raise SchemaError(
-            f"attribute {name!r}: values must all be text, all finite numbers, or all true/false"
-        )
-    seen: set[Value] = set()
-    for value in values:
-        if isinstance(value, str) and not is_printable(value):
-            raise SchemaError(f"attribute {name!r}: the value {value!r} {UNPRINTABLE}")
-        if value in seen:
-            raise SchemaError(f"attribute {name!r}: the value {value!r} is declared twice")
-        seen.add(value)
-    return tuple(values)
-
-
-def _python(value: Any) -> Any:
-    """Return NumPy's scalars as Python's own, so that they print as numbers and texts."""
-    numpy = sys.modules.get("numpy")  # who has such a scalar has imported it
-    return value if numpy is None or not isinstance(value, numpy.generic) else value.item()
-
-
-_OPEN = {"-inf": -math.inf, "inf": math.inf}
-
-
-def _checked_edges(name: str, edges: Sequence[Any]) -> tuple[Edge, ...]:
-    # JSON has no infinite numbers: there they are written as texts.
-    edges = [_OPEN.get(edge, edge) for edge in map(_python, edges)]
-    if any(isinstance(edge, str | Day) for edge in edges):
-        return read_days(f"attribute {name!r}", edges)
-    if any(isinstance(e, bool) or not isinstance(e, int | float) or e != e for e in edges):
-        raise SchemaError(f"attribute {name!r}: edges must be numbers, or dates as 2019-03-14")
-    if len(edges) < 2:
-        raise SchemaError(f"attribute {name!r}: edges must be at least two numbers")
-    try:
-        rounded = [float(edge) for edge in edges]  # as the rows are compared with them
-    except OverflowError:
-        raise SchemaError(f"attribute {name!r}: an edge is too large; inf is allowed") from None
-    if any(low >= high for low, high in pairwise(rounded)):
-        raise SchemaError(
-            f"attribute {name!r}: bins overlap; edges must rise strictly from each to the next"
-        )
-    return tuple(edges)
-
-
-def _checked_shares(name: str, shares: Sequence[float], count: int) -> tuple[float, ...]:
-    shares = [_python(share) for share in shares]
-    if any(isinstance(s, bool) or not isinstance(s, int | float) for s in shares):
-        raise SchemaError(f"attribute {name!r}: shares must be numbers")
-    if len(shares) != count:
-        raise SchemaError(
-            f"attribute {name!r}: shares must be one number for each of its {count} values, in "
-            f"their order; {len(shares)} are given"
-        )
-    if not all(0 <= share < math.inf for share in shares) or not 0 < sum(shares) < math.inf:
-        raise SchemaError(f"attribute {name!r}: shares must be 0 or more, finite, and not all 0")
-    try:
-        return tuple(float(share) for share in shares)
-    except OverflowError:
-        raise SchemaError(f"attribute {name!r}: a share is too large") from None
-
-
-def _bin_labels(edges: Sequence[Edge]) -> list[str]:
-    last = len(edges) - 2
-    return [
-        f"[{', '.join(_written(low, high))}{']' if place == last else ')'}"
-        for place, (low, high) in enumerate(pairwise(edges))
-    ]
-
-
-def _written(*edges: Edge) -> list[str]:
-    """Write the edges of a bin: numbers with six digits, if that is what both of them are."""
-    numbers = [edge for edge in edges if not isinstance(edge, Day)]
-    if len(numbers) < len(edges):
-        return [str(edge) for edge in edges]
-    short = all(number == float(f"{number:g}") for number in numbers)
-    return [f"{number:g}" if short else repr(number) for number in numbers]

@@ -93,11 +93,9 @@ from pcor.public.domain import (
     Attribute,
     Metric,
     Value,
-    check_name,
-    check_order,
-    check_word,
     find_code,
 )
+from pcor.public.domain_parts import check_name, check_order, check_word
 from pcor.public.family import MOST_SETS, combined, most_sets, most_sizes, most_steps
 from pcor.public.record_ids import TYPES, check_declared, matches
 from pcor.public.schema_view import as_html, one_line

@@ -21,7 +21,7 @@ from math import prod
 from typing import NamedTuple, TypeAlias
 
 from pcor.public.context import Words, pack, unpack
-from pcor.public.family import chains, named_items
+from pcor.public.family import chains, named_items, within
 from pcor.public.schema import Schema
 from pcor.support.arrays import NDArray, np
 
@@ -213,6 +213,22 @@ class Space:
             indices += level * np.uint64(stride)
         return indices
 
+    def indices_of_cells(self, places: NDArray[np.int64]) -> Indices:
+        """Return the index of the smallest numbered context that covers each cell.
+
+        Args:
+            places: one row for each cell: the position of its value of each attribute. A value
+                adds to an index whatever the others are, so this is a sum of a few numbers.
+        """
+        adds = np.zeros(self.schema.width, dtype=np.uint64)
+        for stride, one in zip(self.strides, self.chains, strict=True):
+            for number, step in enumerate(one.steps, 1):
+                adds[unpack([step], self.schema.width)[0]] = number * stride
+        indices = np.zeros(len(places), dtype=np.uint64)
+        for column in places.T:
+            indices += adds[column]
+        return indices
+
     def _touched(self, words: Words, step: int) -> NDArray[np.bool_]:
         """Return which rows have a value of a step."""
         bits = pack([step], self.schema.width)[0]
@@ -288,33 +304,35 @@ class Space:
         Attribute by attribute, as far as the limits allow: it takes as long as there are members.
         ``None`` where they are not listed (``Schema.lists_members``).
         """
-        if not self.schema.lists_members:
+        schema = self.schema
+        if not schema.lists_members:
             return None
-        found = np.zeros((1, 3), dtype=np.int64)  # index, clauses, items
-        for place in range(len(self.schema.attributes)):
-            sets, longer = self._sets_of(place), []
-            for used in np.unique(found[:, 1:], axis=0):
-                alike = found[(found[:, 1:] == used).all(axis=1)]
-                fitting = sets[self._within(*(used + sets[:, 1:]).T)]
-                longer.append((alike[:, np.newaxis] + fitting).reshape(-1, 3))
-            found = np.concatenate(longer)
-        return np.sort(found[:, 0]).astype(np.uint64)
+        # By clauses and items: what is within the limits so far.
+        found = {(0, 0): np.zeros(1, dtype=np.int64)}
+        for place in range(len(schema.attributes)):
+            longer: dict[tuple[int, int], list[NDArray[np.int64]]] = {}
+            for (clauses, named), indices in found.items():
+                for (more, items), added in self._sets_of(place).items():
+                    size = (clauses + more, named + items)
+                    if within(size[0], schema.max_clauses) and within(size[1], schema.max_named):
+                        longer.setdefault(size, []).append(np.add.outer(indices, added).ravel())
+            found = {size: np.concatenate(parts) for size, parts in longer.items()}
+        return np.sort(np.concatenate(list(found.values()))).astype(np.uint64)
 
     def _digits(self, place: int) -> list[int]:
         """Return which digits of an index are the levels of an attribute's chains."""
         return [d for d, one in enumerate(self.chains) if one.attribute == place]
 
-    def _sets_of(self, place: int) -> NDArray[np.int64]:
-        """Return what each set of an attribute adds to an index, its clauses and its items."""
+    def _sets_of(self, place: int) -> dict[tuple[int, int], NDArray[np.int64]]:
+        """Return what the sets of an attribute add to an index, by their clauses and items."""
         digits = self._digits(place)
         items = self._items_along(place, digits).ravel()
-        sets = np.zeros((len(items), 3), dtype=np.int64)
+        added = np.zeros(len(items), dtype=np.int64)
         rest = np.arange(len(items))
         for d in digits:
             rest, level = np.divmod(rest, self.radices[d])
-            sets[:, 0] += level * self.strides[d]
-        sets[:, 1], sets[:, 2] = items > 0, items
-        return sets
+            added += level * self.strides[d]
+        return {(int(n > 0), int(n)): added[items == n] for n in np.unique(items)}
 
     def every_admitted(self) -> NDArray[np.bool_]:
         """Return for each numbered context whether the limits leave it in the family."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pcor.errors import SchemaError
-from pcor.public.domain import check_name
+from pcor.public.domain_parts import check_name
 
 # What to do about a person with more rows than declared; the usual one first.
 OVER = ("error", "keep")

@@ -58,7 +58,7 @@ class Descent:
 
     def __init__(self, record: Record, cells: Cells, weights: NDArray[np.int64]) -> None:
         self.space = _lightest_first(record.space, cells, weights)
-        self.required = self.space.indices_of(cells.cell_required).astype(np.int64)
+        self.required = self.space.indices_of_cells(cells.cell_places).astype(np.int64)
         self._weights = weights
         self._radices = np.array(self.space.radices, dtype=np.int64)
         self._steps = len(self.space.steps)
