@@ -136,3 +136,43 @@ def test_an_attribute_called_like_a_column_of_ours_stays_one() -> None:
     schema = pcor.Schema(metric="m", attributes={"population": ["a", "z"], "context": ["b", "c"]})
     found = pcor.matching_contexts(pcor.Table(rows, schema), 30, "grubbs")
     assert found.to_arrow().column_names == ["context", "population", "population", "context"]
+
+
+# -- people with several rows ----------------------------------------------------------------------
+
+
+def careers() -> pd.DataFrame:
+    return frame().assign(who=[f"E{number // 7}" for number in range(100)])
+
+
+def of_people(most: int, over: str = "error") -> pcor.Schema:
+    declared = drafted().to_dict()
+    declared["dataset"] |= {"person": "who", "rows_per_person": most, "over": over}
+    return pcor.Schema.from_dict(declared)
+
+
+def test_a_draft_proposes_the_most_rows_that_a_person_has_for_review() -> None:
+    schema = pcor.Schema.draft(
+        careers(), metric="pay", attributes=["job", "city"], id="key", person="who"
+    )
+    assert (schema.person, schema.rows_per_person, schema.over) == ("who", 7, "error")
+    assert "dataset" in schema.unreviewed
+    assert f"[dataset]  {REVIEW}" in schema.to_toml()
+    noticed = pcor.audit.draft_schema(
+        careers(), metric="pay", attributes=["job"], person="who"
+    ).noticed
+    assert "15 people, 15 of them with several rows and none with more than 7" in noticed["who"][0]
+    with pytest.raises(pcor.errors.SourceError, match="'key' is named twice"):
+        pcor.Schema.draft(careers(), metric="pay", attributes=["job"], id="key", person="key")
+
+
+def test_a_check_tells_the_owner_who_has_too_many_rows() -> None:
+    assert of_people(7).check(careers()) == []
+    (misfit,) = of_people(3).check(careers())
+    assert "more than rows_per_person = 3 rows of each of 14 people" in str(misfit)
+    assert 'declare up to 7, or over = "keep" under [dataset], which leaves 56 rows out' in str(
+        misfit
+    )
+    assert of_people(3, "keep").check(careers()) == []
+    (misfit,) = of_people(9).check(careers().assign(who=[None, *["E"] * 9, *map(str, range(90))]))
+    assert "nobody's rows in 1 row" in str(misfit)

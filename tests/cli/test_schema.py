@@ -162,3 +162,28 @@ def test_check_as_json(files: Files) -> None:
         ],
         "possible_contexts": 16,
     }
+
+
+def test_init_and_check_speak_of_people_with_several_rows(files: Files) -> None:
+    """The plan of a reviewed draft names the unit, and a lower bound is refused without a name."""
+    rows = files.folder / "careers.csv"
+    lines = [f"{key},E{key // 4},{'clerk' if key % 3 else 'cook'},{key}" for key in range(40)]
+    rows.write_text("\n".join(["key,who,job,pay", *lines]), encoding="utf-8")
+    out = files.folder / "careers.toml"
+    asked = ("--metric", "pay", "--attributes", "job", "--id", "key", "--person", "who")
+    ran = pcor_("schema", "init", rows, *asked, "--out", out)
+    assert "10 people, 10 of them with several rows and none with more than 4" in ran.out
+    draft = re.sub(r" *# REVIEW:.*", "", out.read_text(encoding="utf-8"))
+    out.write_text(draft, encoding="utf-8")
+    check = pcor_("schema", "check", rows, "--schema", out)
+    assert "nobody more than 4; rows_per_person is 4." in check.out
+    request = (rows, "--schema", out, "--record", 3, "--epsilon", 1)
+    assert "a person by 'who', with up to 4 rows together" in pcor_("plan", *request).out
+    out.write_text(draft.replace("rows_per_person = 4", "rows_per_person = 3"), encoding="utf-8")
+    refused = pcor_("release", *request)
+    assert refused.code == 2
+    assert "more rows than rows_per_person = 3 allows" in refused.err
+    kept = draft.replace("rows_per_person = 4", 'rows_per_person = 3\nover = "keep"')
+    out.write_text(kept, encoding="utf-8")
+    check = pcor_("schema", "check", rows, "--schema", out)
+    assert "10 rows of 10 people are not counted." in check.out

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import pcor
-from pcor.rows.encoding import EncodedRows
+from pcor.rows.encoded_rows import EncodedRows
 from pcor.rows.table import Record
 from pcor.search.utility import Population
 from pcor.search.validity import Validity

@@ -6,6 +6,7 @@ within ``ROUNDING`` of its threshold, or on the edge of a bin in floating point.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
 from collections import Counter
@@ -301,3 +302,46 @@ def counting(region: Region, *, share: str) -> Rule:
         return [answers[value] for value in population]
 
     return rule
+
+
+# -- people ----------------------------------------------------------------------------------------
+
+# Whose a row is, its codes and its metric.
+PersonalRow = tuple[str, tuple[int, ...], float]
+
+
+def people(rows: Sequence[PersonalRow], allowed: Sequence[set[int]]) -> int:
+    """Count the people with a row whose every code is allowed."""
+    return len(
+        {
+            who
+            for who, codes, _ in rows
+            if all(code in some for code, some in zip(codes, allowed, strict=True))
+        }
+    )
+
+
+def kept(rows: Sequence[PersonalRow], bound: int) -> list[PersonalRow]:
+    """Return the rows that count where only the first so many of each person do, sorted."""
+    found = []
+    for who in {row[0] for row in rows}:
+        found += sorted((row for row in rows if row[0] == who), key=place_in_order)[:bound]
+    return sorted(found)
+
+
+def place_in_order(row: PersonalRow) -> tuple[float, tuple[int, ...], float]:
+    """Return the public hash of a row, and what decides between equal ones.
+
+    Python's own floats, which follow IEEE 754 like everybody's.
+    """
+    _, codes, metric = row
+    factors = [
+        int.from_bytes(hashlib.sha256(f"pcor keep {place}".encode()).digest()[:4], "big") % 2**30
+        + 1
+        for place in range(len(codes) + 1)
+    ]
+    mixed = metric * factors[0]
+    for code, factor in zip(codes, factors[1:], strict=True):
+        mixed = mixed + float(code) * factor
+    turns = mixed / (2**31 - 1)
+    return turns - math.floor(turns), codes, metric

@@ -20,7 +20,7 @@ GROUPS = {
     "Detectors": "LOF Grubbs Histogram Tail Neighbourhood RareBin Estimator Detector CountDetector "
     "get_detector register_detector",
     "Searches": "Direct WidestFirst Uniform RandomWalk DepthFirst BreadthFirst Search",
-    "Utilities": "PopulationSize Overlap Utility Population",
+    "Utilities": "PopulationSize Overlap People Utility Population",
     "For the owner only": "matching_contexts MatchingContexts is_outlier outliers",
     "Refusals": "PcorError",
 }

@@ -15,6 +15,7 @@ from pcor import Attribute, Metric, Schema
 from pcor.errors import SchemaError
 from pcor.public import schema
 from pcor.public.source_format import SourceFormat
+from pcor.public.unit import OVER
 from tools.reference import docstrings, markdown, signatures
 
 _MINIMAL: dict[str, Any] = {"metric": {"column": "m"}, "attributes": {"a": {"values": ["x", "y"]}}}
@@ -68,7 +69,12 @@ def refusal(declared: Mapping[str, Any]) -> str:
 
 def _table(name: str, owner: type, told: Mapping[str, str]) -> str:
     defaults = {one.name: one for one in signatures.parameters(owner)}
-    allowed = {"missing": schema.MISSING, "outside": schema.OUTSIDE, "positions": schema.POSITIONS}
+    allowed = {
+        "missing": schema.MISSING,
+        "outside": schema.OUTSIDE,
+        "positions": schema.POSITIONS,
+        "over": OVER,
+    }
     rows = [
         [
             markdown.code(key),
@@ -88,6 +94,7 @@ def _type(owner: type, key: str) -> str:
     hint = hints[key].removesuffix(" | None")
     words = {
         "str": "text",
+        "int": "whole number",
         "Value": "text, number or true/false",
         "tuple[Value, ...]": "array of texts, of numbers or of true/false",
         "tuple[float, ...]": "array of numbers",

@@ -97,6 +97,7 @@ def draft(
     metric: str,
     attributes: Sequence[str] | None = None,
     id_column: str | None = None,
+    person: str | None = None,
     name: str = "",
     given: Mapping[str, str] | None = None,
 ) -> SchemaDraft:
@@ -107,6 +108,7 @@ def draft(
         metric: the column to judge by.
         attributes: the columns that contexts speak of; if ``None``, a few are proposed.
         id_column: the column that names a record.
+        person: the column that says whose a row is; how many rows people have is read off the data.
         name: of the dataset.
         given: what is known of how the table is written; the rest of ``[source]`` is guessed.
 
@@ -119,12 +121,12 @@ def draft(
         raise SourceError(
             "name at least one attribute, a column that contexts speak of: --attributes a,b,c"
         )
-    roles = [metric, *named, *([id_column] if id_column is not None else [])]
+    roles = [metric, *named, *(one for one in (id_column, person) if one is not None)]
     for column in roles:
         if roles.count(column) > 1:
             raise SourceError(
                 f"column {column!r} is named twice; each column has one role: the metric, an "
-                "attribute or the id"
+                "attribute, the id or the person"
             )
     layout = guess_layout(source, given or {})
     others = [column for column in column_names(source, layout) if column not in roles]
@@ -143,8 +145,11 @@ def draft(
         if column not in drafts and _PEOPLE.search(column):
             _notice_people(columns[column], column, noticed)
     dataset = name or (plain_name(Path(source)) if isinstance(source, str | Path) else "dataset")
+    about: dict[str, Any] = {"name": dataset} | ({} if id_column is None else {"id": id_column})
+    if person is not None:
+        about |= _person(columns[person], person, noticed)
     declared: dict[str, Any] = {
-        "dataset": {"name": dataset} | ({} if id_column is None else {"id": id_column}),
+        "dataset": about,
         "metric": measured,
         "attributes": {column: one.declared for column, one in drafts.items()},
         "release": {"detector": "grubbs"},
@@ -231,6 +236,23 @@ def _proposed(
     return {name: one for name, one in possible.items() if name in kept}
 
 
+def _person(column: Any, name: str, noticed: dict[str, list[str]]) -> dict[str, Any]:
+    """Return what the schema says of people: the bound is the largest number of rows that occurs.
+
+    Raises:
+        SourceError: the column does not hold single values.
+    """
+    counts = [count for cell, count in cell_counts(column).items() if cell is not None]
+    most = max(counts, default=1)
+    noticed[name] = [
+        f"{len(counts):,} people, {sum(count > 1 for count in counts):,} of them with several rows "
+        f"and none with more than {most:,}: rows_per_person, which is public. Declare what could "
+        "occur; all rows of a person are then protected together, and each draw is so many times "
+        'less exact. over = "keep" counts only so many rows of each person'
+    ]
+    return {"person": name, "rows_per_person": most}
+
+
 def _notice_people(column: Any, name: str, noticed: dict[str, list[str]]) -> None:
     """Say where a column seems to name people who have several rows."""
     try:
@@ -240,7 +262,7 @@ def _notice_people(column: Any, name: str, noticed: dict[str, list[str]]) -> Non
     if several:
         noticed[name] = [
             f"seems to name people, {several:,} of whom have several rows: a promise is about one "
-            "row, not about all rows of a person"
+            "row, not about all rows of a person, unless this is declared as the person (--person)"
         ]
 
 
@@ -265,8 +287,10 @@ def _that_fits(declared: dict[str, Any], noticed: dict[str, list[str]]) -> Schem
 def _text(declared: Mapping[str, Any], given: Mapping[str, str]) -> str:
     """Write the schema file, with a mark on every part that was read off the data."""
     dataset, metric = declared["dataset"], declared["metric"]
-    lines = [_HEADER, "[dataset]", f"name = {toml_value(dataset['name'])}"]
+    lines = [_HEADER, _title("dataset", "person" in dataset)]
+    lines += [f"name = {toml_value(dataset['name'])}"]
     lines += [f"id = {toml_value(dataset['id'])}" if "id" in dataset else f"# {NO_ID}"]
+    lines += _lines({key: dataset[key] for key in dataset if key not in ("name", "id")})
     lines += ["", _title("metric", len(metric) > 1), *_lines(metric)]
     for name, attribute in declared["attributes"].items():
         lines += ["", _title(f"attributes.{toml_value(name)}", True), *_lines(attribute)]

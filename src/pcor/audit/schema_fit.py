@@ -70,6 +70,8 @@ def misfits(source: Any, schema: Schema) -> list[Misfit]:
             found += _attribute_misfits(columns[attribute.name], attribute, written)
     if schema.id is not None and schema.id in present:
         found += _id_misfits(columns[schema.id], schema)
+    if not found:
+        found += _person_misfits(columns, schema)
     return found or list(_nothing_left(columns, schema))
 
 
@@ -144,6 +146,77 @@ def _id_misfits(column: Any, schema: Schema) -> Iterator[Misfit]:
         shown = _examples([str(key) for key in wrong if key is not None])
         remedy = "correct the ids, or id_type and id_pattern under [dataset]"
         yield Misfit(name, "an id not as declared", len(wrong), shown, remedy)
+
+
+@dataclass(frozen=True)
+class RowsOfPeople:
+    """How many rows people have, of those that fit the schema. Private.
+
+    Attributes:
+        people: how many there are.
+        several: how many of them have more than one row.
+        median: half of them have at most so many.
+        most: somebody has so many.
+        over: how many have more than the schema declares.
+        lost: how many rows these have beyond that.
+    """
+
+    people: int
+    several: int
+    median: int
+    most: int
+    over: int
+    lost: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.people:,} people, {self.several:,} of them with several rows: half have at "
+            f"most {self.median:,}, nobody more than {self.most:,}"
+        )
+
+
+def rows_of_people(source: Any, schema: Schema) -> RowsOfPeople | None:
+    """Return how many rows people have, for the owner's eyes; of a table that fits otherwise."""
+    if schema.person is None:
+        return None
+    return _rows_of_people(read_columns(source, schema.columns, schema.source), schema)
+
+
+def _rows_of_people(columns: pa.Table, schema: Schema) -> RowsOfPeople | None:
+    fits = ~np.isnan(numbers(columns[schema.metric.column], schema.metric, schema.source))
+    for attribute in schema.attributes:
+        fits &= encode_attribute(columns[attribute.name], attribute, schema.source) >= 0
+    names = columns[schema.person].filter(pa.array(fits)).to_pylist()
+    counts = np.array([*Counter(n for n in names if n is not None).values()], dtype=np.int64)
+    if len(counts) == 0:
+        return None
+    beyond = np.maximum(counts - schema.unit.rows, 0)
+    return RowsOfPeople(
+        people=len(counts),
+        several=int((counts > 1).sum()),
+        median=int(np.sort(counts)[(len(counts) - 1) // 2]),
+        most=int(counts.max()),
+        over=int((beyond > 0).sum()),
+        lost=int(beyond.sum()),
+    )
+
+
+def _person_misfits(columns: pa.Table, schema: Schema) -> Iterator[Misfit]:
+    """Say where rows are nobody's, and whether people have more than the schema declares."""
+    if schema.person is None:
+        return
+    if missing := columns[schema.person].null_count:
+        remedy = "say whose they are, or leave them out of the table"
+        yield Misfit(schema.person, "nobody's rows", missing, remedy=remedy)
+    found = _rows_of_people(columns, schema)
+    if found is None or found.over == 0 or schema.unit.chooses:
+        return
+    said = f"more than rows_per_person = {schema.unit.rows:,} rows of each of {found.over:,} people"
+    remedy = (
+        f'declare up to {found.most:,}, or over = "keep" under [dataset], which leaves '
+        f"{found.lost:,} rows out"
+    )
+    yield Misfit(schema.person, said, 0, remedy=remedy)
 
 
 def _examples(values: list[str]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pcor.audit.schema_draft import NO_ID, draft, marked_parts
-from pcor.audit.schema_fit import misfits
+from pcor.audit.schema_fit import RowsOfPeople, misfits, rows_of_people
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, say, say_json, tell, waiting
 from pcor.cli.setting_flags import NO_SOURCE, GivenSource, with_source
@@ -46,6 +46,13 @@ def init(
             "--id", help="The column that names a record; without one, rows are counted from 0."
         ),
     ] = None,
+    person: Annotated[
+        str | None,
+        typer.Option(
+            help="The column that says whose a row is: all rows of a person are then protected "
+            "together."
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Where to write the draft.")] = Path("schema.toml"),
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     source: GivenSource = NO_SOURCE,
@@ -65,7 +72,12 @@ def init(
         names = [name.strip() for name in attributes.split(",") if name.strip()]
     with waiting("reading the table", quiet=as_json):
         found = draft(
-            file, metric=metric, attributes=names, id_column=id_column, given=source.texts
+            file,
+            metric=metric,
+            attributes=names,
+            id_column=id_column,
+            person=person,
+            given=source.texts,
         )
     write_text(out, found.text)
     drafted = Schema.from_file(out, draft=True)
@@ -103,16 +115,20 @@ def check(
     Settings().plan(declared, 1)  # refuses a [release] that nothing can be released by
     with waiting("reading the table", quiet=as_json):
         found = misfits(file, declared)
+        people = None if found else rows_of_people(file, declared)
     marks = marked_parts(schema)
     if as_json:
         rows = [asdict(misfit) for misfit in found]
         fits = {"fits": not found, "to_review": marks, "misfits": rows}
-        say_json({"owner_only": OWNER_ONLY, **fits, **_size(declared)})
+        counted_people = {} if people is None else {"people": asdict(people)}
+        say_json({"owner_only": OWNER_ONLY, **fits, **counted_people, **_size(declared)})
     else:
         say(OWNER_ONLY)
         for misfit in found:
             say(f"- {misfit}")
         say("the table does not fit the schema" if found else "the table fits the schema")
+        if people is not None:
+            say(f"{people}; rows_per_person is {declared.unit.rows:,}.{_kept(people)}")
         if not declared.names_records:
             tell(f"note: {NO_ID}")
         for attribute in declared.attributes:
@@ -127,6 +143,12 @@ def check(
             tell(f"{marks} parts of the schema are still marked REVIEW")
     if found:
         raise typer.Exit(2)
+
+
+def _kept(people: RowsOfPeople) -> str:
+    if not people.over:
+        return ""
+    return f" {people.lost:,} rows of {people.over:,} people are not counted."
 
 
 def _size(schema: Schema) -> dict[str, int | str]:

@@ -138,8 +138,8 @@ MOST_MEMBERS = 1 << 22
 MOST_NUMBERED = 1 << 60
 
 _TABLES = ("dataset", "metric", "attributes", "contexts", "release", "source")
-_DATASET = ("name", "id", "id_type", "id_pattern", "positions", "rows")
-_PERSON = ("person", "rows_per_person", "over")
+_OF_PEOPLE = ("person", "rows_per_person", "over")
+_DATASET = ("name", "id", "id_type", "id_pattern", "positions", "rows", *_OF_PEOPLE)
 _METRIC = ("column", "missing", "label", "unit", "missing_values")
 _DOMAIN = ("values", "edges", "date", "outside", "other", "shares")
 _WORDS = ("label", "unit", "labels")
@@ -465,7 +465,7 @@ class Schema:
     def to_dict(self) -> dict[str, Any]:
         """Return the schema in the shape of a schema file; the order of attributes matters."""
         # What is not declared is left out: older schemas keep their fingerprints.
-        dataset = {key: getattr(self, key) for key in (*_DATASET, *_PERSON)}
+        dataset = {key: getattr(self, key) for key in _DATASET}
         dataset["over"] = self.over if self.over != OVER[0] else None
         limits = {key: getattr(self, key) for key in _LIMITS if getattr(self, key) is not None}
         metric = {key: getattr(self.metric, key) for key in _METRIC}
@@ -515,7 +515,7 @@ class Schema:
             if not isinstance(content, Mapping):
                 raise SchemaError(f"[{table}] must be a table of its own, not a single value")
         dataset = declared.get("dataset", {})
-        _check_keys("[dataset]", dataset, (*_DATASET, *_PERSON))
+        _check_keys("[dataset]", dataset, _DATASET)
         limits = declared.get("contexts", {})
         _check_keys("[contexts]", limits, _LIMITS)
         return cls(
@@ -537,6 +537,7 @@ class Schema:
         metric: str,
         attributes: Sequence[str] | None = None,
         id: str | None = None,  # noqa: A002 (as of a schema)
+        person: str | None = None,
         name: str = "",
     ) -> Schema:
         """Propose a schema for a table. For the owner's eyes: its values were read off the rows.
@@ -549,11 +550,14 @@ class Schema:
             metric: the column to judge by.
             attributes: the columns that contexts speak of; by default a few are proposed.
             id: the column that names a record.
+            person: the column that says whose a row is.
             name: of the dataset.
         """
         from pcor.audit.schema_draft import draft
 
-        found = draft(source, metric=metric, attributes=attributes, id_column=id, name=name)
+        found = draft(
+            source, metric=metric, attributes=attributes, id_column=id, person=person, name=name
+        )
         return found.schema
 
     def check(self, source: Any) -> list[Misfit]:

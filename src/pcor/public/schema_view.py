@@ -25,7 +25,7 @@ def one_line(schema: Schema) -> str:
     draft = "DRAFT, " if schema.unreviewed else ""
     return (
         f"<{draft}Schema {schema.name!r}: {schema.metric.column} by {attributes}; "
-        f"{counted(schema.most_contexts)} contexts can contain a record>"
+        f"{counted(schema.most_contexts)} contexts can contain a record{_people(schema)}>"
     )
 
 
@@ -36,9 +36,15 @@ def as_html(schema: Schema) -> str:
     draft = "<p><strong>A draft</strong>: what is marked was read off the data.</p>"
     return (
         f"<p>{escape(schema.name)}: {escape(schema.metric.column)}; "
-        f"{counted(schema.most_contexts)} contexts can contain a record</p>"
+        f"{counted(schema.most_contexts)} contexts can contain a record"
+        f"{escape(_people(schema))}</p>"
         f"{draft if schema.unreviewed else ''}<table>{head}{rows}</table>"
     )
+
+
+def _people(schema: Schema) -> str:
+    unit = schema.unit
+    return f"; up to {unit.rows:,} rows of a person, by {unit.person}" if unit.is_person else ""
 
 
 def _row(attribute: Attribute, marked: bool) -> str:

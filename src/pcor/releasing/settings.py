@@ -338,8 +338,8 @@ class Settings:
         asked = terms.admit(self, schema, rule, utility)
         # The direct mechanism need not list the whole space then (run.best_first).
         compiled = rule.has_kernel and is_additive(utility)
-        by_people = counts_people(utility)
-        chosen = self if self.limit is not None or not by_people else self._few_contexts(asked)
+        by_people = counts_people(utility) and self.limit is None
+        chosen = self._few_contexts(asked, rule) if by_people else self
         search = chosen._search(asked, schema, compiled=compiled, guarantee=guarantee)
         utility = self._utility(utility, search, schema)
         slack = Fraction(0) if self.delta is None else _delta(self.delta)
@@ -363,10 +363,11 @@ class Settings:
             check_exponent(eta)  # refuses an epsilon that cannot be drawn with, before any row
         return Plan(schema, rule, search, utility, guarantee, resolved, bill)
 
-    def _few_contexts(self, asked: str | Search) -> Settings:
+    def _few_contexts(self, asked: str | Search, rule: Detector) -> Settings:
         """Return settings under which no more contexts are listed than people are counted in."""
-        by_name = asked in ("auto", "direct")
-        return replace(self, limit=PEOPLE_LIMIT) if by_name else self
+        # Without a kernel "auto" has a smaller limit of its own.
+        limited = asked == "direct" or (asked == "auto" and rule.has_kernel)
+        return replace(self, limit=PEOPLE_LIMIT) if limited else self
 
     def _search(
         self, asked: str | Search, schema: Schema, *, compiled: bool, guarantee: Guarantee

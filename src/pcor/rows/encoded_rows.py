@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 
-class PeopleGroups(NamedTuple):
+@dataclass(frozen=True, repr=False)
+class PeopleGroups:
     """People whose rows are in the same cells, as kernels read them. Private.
 
     Attributes:

@@ -104,6 +104,7 @@ class Table:
         engine = open_engine(source, memory, self.schema.source)
         self.pushdown: Pushdown | None = None
         self._encoded: EncodedRows | None = None
+        self._people_known = True  # whether the cells are made of these rows and no others
         self._held: int | str | None = None
         self._without_held: Table | None = None  # the same table without that record
         self._find: Callable[[int | str], list[KeyedRow]] | None = None
@@ -203,6 +204,7 @@ class Table:
         if self._encoded is not None:
             others = self.rows.left_out or self.rows
             other._encoded = self.rows.joined(others, int(_matching(others, record.key)[0]))
+        other._people_known = self._people_known
         other._held, other._without_held = record.key, self
         return other
 
@@ -245,9 +247,7 @@ class Table:
         Whose rows the cells are made of is not known of it; ``without_rows`` keeps that.
         """
         other = copy(self)
-        other.cells = cells
-        if self._encoded is not None:
-            other._encoded = replace(self._encoded, people=None)
+        other.cells, other._people_known = cells, False
         return other
 
     def without_rows(self, rows: Sequence[int] | NDArray[np.int64]) -> Table:
@@ -315,7 +315,8 @@ class Table:
         self.check_people_known()
         words, out = self.words(masks), np.empty(len(masks), dtype=np.int64)
         groups, required = self.rows.groups, self.cells.cell_required
-        in_slices(len(masks), lambda s: people_totals(words[s], required, *groups, out[s]), 64)
+        columns = groups.starts, groups.cells, groups.counts
+        in_slices(len(masks), lambda s: people_totals(words[s], required, *columns, out[s]), 64)
         return out
 
     def check_people_known(self) -> None:
@@ -324,7 +325,8 @@ class Table:
         Raises:
             ParameterError: the rows are in an engine, or nobody said whose they are.
         """
-        if self._encoded is None or self._encoded.people is None:
+        known = self._encoded is not None and self._encoded.people is not None
+        if not known or not self._people_known:
             raise ParameterError(
                 "people are counted one by one, so the rows have to be in memory, with their "
                 "person in the schema: give a file or a frame such as pandas, Polars or Arrow; or "
@@ -380,7 +382,7 @@ class Table:
             SourceError: the rows are not in memory.
         """
         people = self.rows.people
-        if people is None and self.schema.unit.is_person:
+        if self.schema.unit.is_person and not self._people_known:
             raise SourceError("it is not known whose the rows of these cells are")
         return np.arange(len(self.rows.metric), dtype=np.int32) if people is None else people
 

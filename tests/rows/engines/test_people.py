@@ -12,7 +12,8 @@ import pytest
 from pyarrow import csv
 
 import pcor
-from pcor.errors import ParameterError, SourceError
+from pcor.errors import ParameterError, RecordError, SourceError
+from pcor.rows.engines.duck import relation_engine
 from tests.helpers.engines import LOCAL, SCHEMA, SERVERS, people
 from tests.helpers.same_rows import same_coe
 
@@ -25,7 +26,6 @@ DETECTORS = [
     pcor.Grubbs(tail="upper"),
     pcor.Histogram(rare=0.02),
     pcor.Tail(),
-    pcor.Neighbourhood(50.0),
 ]
 
 
@@ -117,6 +117,18 @@ def test_coe_is_the_same_as_in_memory(
         assert same_coe(table, memory, key, detector)
 
 
+@pytest.mark.parametrize("place", ["duckdb", "polars"])
+def test_a_record_is_found_by_its_number_too(careers: pa.Table, place: str, tmp_path: Path) -> None:
+    whole = declared().to_dict()
+    del whole["dataset"]["id"]
+    schema = pcor.Schema.from_dict(whole)
+    table, memory = (pcor.Table(s, schema) for s in (LOCAL[place](careers, tmp_path), careers))
+    for number in (0, 1, 2, 3, 4, 5, 700):
+        assert table.record(number) == memory.record(number)
+    with pytest.raises(RecordError, match="no record with row number 9999"):
+        table.record(9999)
+
+
 def test_many_records_are_released_as_one_by_one(
     table: pcor.Table, memory: pcor.Table, careers: pa.Table
 ) -> None:
@@ -142,6 +154,23 @@ def test_a_person_with_too_many_rows_is_refused_and_not_named(
     assert "PERSON" not in said
     assert f"{most}" not in said.replace(f"{most - 1}", "")
     assert not getattr(refused.value, "__notes__", [])
+
+
+def test_people_are_counted_in_the_rows_that_the_cells_are_made_of(careers: pa.Table) -> None:
+    with duckdb.connect() as connection:
+        connection.register("given", careers)
+        connection.execute("CREATE TABLE salaries AS SELECT * FROM given")
+        engine = relation_engine(connection.table("salaries"))
+        ask = engine.run
+
+        def later(query: str) -> pa.Table:
+            if "pcor_people" in query:
+                connection.execute("UPDATE salaries SET pay = pay + 1 WHERE key = 3")
+            return ask(query)
+
+        engine.run = later  # type: ignore[method-assign]
+        with pytest.raises(SourceError, match="the rows changed since the table was made"):
+            pcor.Table(engine, declared("error", len(careers)))
 
 
 def test_a_row_without_a_person_is_refused(careers: pa.Table, tmp_path: Path) -> None:

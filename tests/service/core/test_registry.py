@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from sqlalchemy import insert, select
 
 from pcor.errors import ParameterError
 from pcor.service.core import tables
 from pcor.service.core.registry import Registration, read_registrations
-from tests.helpers.service_world import DATASET, World, registration, world
+from tests.helpers.service_world import DATASET, World, columns, registration, world
 
 
 @pytest.fixture
@@ -64,3 +66,18 @@ def test_a_question_whose_plan_is_refused_by_the_rules_of_today_is_answered_so(
     found = place.wait(place.ask().json()["id"])
     assert found["error"]["kind"] == "parameter"
     assert "no longer allowed. This answer is paid for" in json.dumps(found["error"])
+
+
+def test_a_person_with_too_many_rows_is_refused_and_not_named(
+    place: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = registration(source="more.parquet")
+    whole["schema"]["dataset"] |= {"person": "name", "rows_per_person": 3}
+    names = ["CANARY-PERSON"] * 100 + [f"CANARY-{number}" for number in range(20)]
+    rows = pa.table(columns() | {"name": names})
+    parquet.write_table(rows, place.service.settings.data / "more.parquet")
+    answer = place.send("owner", "PUT", "/v1/datasets/more", json=whole)
+    assert 400 <= answer.status_code < 500
+    assert "more rows than rows_per_person = 3 allows" in answer.text
+    for private in ("CANARY", "100", "120"):
+        assert private not in answer.text + caplog.text

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pcor import Schema
 from pcor.audit.schema_draft import SchemaDraft
 from pcor.errors import is_printable
-from pcor.service.page.schema_form import draft_fields, entry, schema_of, text_of
+from pcor.service.page.schema_form import FormRefused, draft_fields, entry, schema_of, text_of
 from pcor.service.page.words import allowed_by, size_of
 
 
@@ -78,3 +78,13 @@ def test_the_size_of_a_schema_is_told_with_what_it_allows(
     schema = Schema("pay", declared, max_clauses=max_clauses)
     assert size in size_of(schema)
     assert allowed in allowed_by(schema)
+
+
+@pytest.mark.parametrize("over", ["error", "keep"])
+def test_people_come_through_a_form(over: str) -> None:
+    schema = Schema("pay", {"x": ["a"]}, person=" who", rows_per_person=8, over=over)
+    assert again(schema) == schema
+    half = sent(draft_fields(SchemaDraft(schema, "", {}), "x.csv")) | {"rows_per_person": "many"}
+    with pytest.raises(FormRefused) as refused:
+        schema_of(half)
+    assert "rows_per_person must be a whole number" in str(refused.value.said)

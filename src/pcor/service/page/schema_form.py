@@ -34,6 +34,7 @@ OUTSIDE = {
     "drop": "are left out",
     "other": "count as another value",
 }
+OVER = {"error": "are refused", "keep": "have only so many counted"}
 MISSING = {"error": "are refused", "drop": "are left out"}
 
 # Marks that a field would lose, since forms are read without blanks at their ends.
@@ -78,6 +79,9 @@ def draft_fields(drafted: SchemaDraft, source: str) -> dict[str, str]:
         "source": source,
         "name": schema.name,
         "id": "" if schema.id is None else entry(schema.id),
+        "person": "" if schema.person is None else entry(schema.person),
+        "rows_per_person": "" if schema.rows_per_person is None else str(schema.rows_per_person),
+        "over": schema.over,
         "detector": str(schema.release.get("detector", "")),
         "metric.column": entry(metric.column),
         "metric.missing": metric.missing,
@@ -252,9 +256,15 @@ def _fields_of(form: Form, number: str) -> dict[str, str]:
     return {f.removeprefix(begins): text for f, text in form.items() if f.startswith(begins)}
 
 
-def _dataset(form: Form) -> dict[str, str]:
-    named = {"name": form["name"]} if form.get("name") else {}
-    return named | ({"id": text_of(form["id"])} if form.get("id") else {})
+def _dataset(form: Form) -> dict[str, Any]:
+    named: dict[str, Any] = {"name": form["name"]} if form.get("name") else {}
+    named |= {key: text_of(form[key]) for key in ("id", "person") if form.get(key)}
+    if most := form.get("rows_per_person"):
+        # What is no number is refused by the schema, in its own words.
+        named["rows_per_person"] = int(most) if most.isascii() and most.isdigit() else most
+    if form.get("person") and form.get("over"):
+        named["over"] = form["over"]
+    return named
 
 
 def _metric(form: Form) -> dict[str, Any]:
