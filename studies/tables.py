@@ -38,3 +38,39 @@ def wide(rows: int = 200_000, attributes: int = 20, values: int = 50, seed: int 
         f"a{n}": numbers.choice(values, rows, p=shares / shares.sum()) for n in range(attributes)
     }
     return pa.table(columns | {"amount": np.round(numbers.lognormal(10, 0.5, rows), 2)})
+
+
+# The domains of the table of careers: as many values as the paper's salary table has.
+TITLES, EMPLOYERS, YEARS = 9, 8, 8
+
+
+def careers(rows: int = 51_000, seed: int = 0) -> pa.Table:
+    """Return salaries of people, one row for each year of a career of up to eight.
+
+    Careers are heavy-tailed: three in ten last one year, one in five all eight. A person
+    keeps the employer, may change the title once, and earns a little more each year.
+    """
+    numbers = np.random.default_rng(seed)
+    people = rows // 3  # more than enough: a career has 4 years on average
+    shares = 1.0 / np.arange(1, YEARS + 1)
+    shares[-1] += 0.5  # those who were there before, and still are after
+    years = numbers.choice(np.arange(1, YEARS + 1), people, p=shares / shares.sum())
+    first = numbers.integers(0, YEARS - years + 1)
+    person = np.repeat(np.arange(people), years)
+    since = np.arange(len(person)) - np.repeat(np.cumsum(years) - years, years)
+    ranks = 1.0 / np.arange(1, TITLES + 1)
+    title = numbers.choice(TITLES, people, p=ranks / ranks.sum())
+    promoted = numbers.integers(1, 3 * YEARS, people)  # mostly after the end
+    titles = (title[person] + (since >= promoted[person])) % TITLES
+    employer = numbers.choice(EMPLOYERS, people)
+    level = numbers.normal(0, 0.12, people) + numbers.standard_t(3, people) * 0.02
+    growth = 1 + 0.025 * since + numbers.normal(0, 0.004, len(person))
+    pay = 110_000 * (1 + 0.06 * titles) * np.exp(level[person]) * growth
+    columns = {
+        "employee": person,
+        "job_title": titles,
+        "employer": employer[person],
+        "year": 2006 + first[person] + since,
+        "salary": np.round(pay, 2),
+    }
+    return pa.table({name: column[:rows] for name, column in columns.items()})

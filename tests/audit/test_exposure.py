@@ -21,7 +21,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 import pcor
-from pcor.audit import Exposed, Exposure, exact_log_chances, exposure, exposures
+from pcor.audit import Exposed, Exposure, everyone, exact_log_chances, exposure, exposures
 from pcor.audit.changed import Row as ChangedRow
 from pcor.audit.changed import changed_table
 from pcor.audit.divergence import ERROR, Scores, divergence
@@ -341,7 +341,7 @@ def test_the_relaxed_guarantee_exposes_whom_dp_does_not() -> None:
 def test_a_space_too_large_for_every_ratio_under_dp_says_what_is_proven(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(MODULE, "_MOST_SCORES", 10)
+    monkeypatch.setattr(everyone, "_MOST_SCORES", 10)
     detector = COUNTING["tail"]
     table = small(CROWD, detector).table
     found = exposure(table, 0, EPSILON, detector=detector, guarantee="dp")

@@ -188,6 +188,27 @@ def library(files: Files, **options: Any) -> pcor.audit.Exposure:
     return exposure(table, OUTLIER, "0.2", **settings)
 
 
+def test_where_the_schema_has_a_person_people_are_counted_and_shown(files: Files) -> None:
+    """A list of two records of one person: neither goes when the other rows of theirs do."""
+    rows = csv.read_csv(files.table)
+    who = pa.array([place // 2 for place in range(78)] + [OUTLIER // 2] * 2)
+    csv.write_csv(rows.append_column("who", who), files.folder / "people.csv")
+    named = SCHEMA.replace('id = "key"', 'id = "key"\nperson = "who"\nrows_per_person = 4')
+    (files.folder / "people.toml").write_text(named, encoding="utf-8")
+    people = files._replace(table=files.folder / "people.csv", schema=files.folder / "people.toml")
+    words = ["--record", OUTLIER - 1, "--match", "--repeats", 2]
+    told = people.usual(*words, "--json").json
+    assert [one["people"] for one in told["records"]] == [39, 39]
+    assert told["records"][0]["newcomers"]["rows"] == [1, 4]
+    exposed = told["records"][0]["exposed"]
+    assert exposed
+    assert all(len(one["rows"]) == 2 for one in exposed)  # of the records' own person, the others
+    said = people.usual(*words).out
+    assert "A person goes with all of their rows; queried records stay, being public" in said
+    assert "Of several rows that with the smallest metric is shown; --json has all." in said
+    assert "Random people that come or go, 2 tables each" in said
+
+
 def test_the_first_line_says_owner_only_and_the_second_paragraph_is_the_verdict(
     files: Files,
 ) -> None:

@@ -6,7 +6,7 @@ from pcor.audit.fact_answers import exact_answers
 from pcor.audit.joint import JointExposure, JointlyExposed, joint_delta, joint_exposure
 from pcor.audit.match import Match, coe_match, group_delta, group_epsilon
 from pcor.audit.neighbours import Neighbour, insertions, removals
-from pcor.audit.report import Exposed, Exposure
+from pcor.audit.report import Exposed, ExposedRow, Exposure
 from pcor.audit.sampled import SampledEpsilon, answers, sampled_epsilon
 from pcor.audit.schema_draft import SchemaDraft
 from pcor.audit.schema_draft import draft as draft_schema
@@ -14,6 +14,7 @@ from pcor.audit.schema_fit import Misfit
 
 __all__ = [
     "Exposed",
+    "ExposedRow",
     "Exposure",
     "JointExposure",
     "JointlyExposed",

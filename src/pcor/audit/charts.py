@@ -47,9 +47,10 @@ def exposure_chart(found: Sequence[Exposure]) -> Any:
         rows[TOGETHER] = joint
     records = list(rows)
     marks = [mark for name, one in rows.items() for mark in _marks(name, one)]
+    alike = "with the same rows" if found[0].by_person else "of one cell and metric"
     subtitle = [
         OWNER_ONLY,
-        f"A mark: people of one cell and metric whose coming or going changes the set of valid "
+        f"A mark: people {alike} whose coming or going changes the set of valid "
         f"contexts. Left edge: below {ERROR:g}. Dashed: one in a million.",
     ]
     shown = (

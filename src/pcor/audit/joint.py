@@ -135,8 +135,9 @@ class JointExposure(OwnerOnly):
             f"{opening} in all, would expose {'1 person' if count == 1 else f'{count:,} people'}, "
             f"the records themselves not counted: removing any one of them{self._with_rows} "
             "changes at least one of the sets of valid contexts. For the most exposed the bound on "
-            f"delta over all answers is {chance(self.largest_delta)}. A delta above {NOTICEABLE:g} "
-            f"is faced by {f'at most {faced:,}' if faced else 'none'} of them.{newcomers}"
+            f"delta over all answers is {chance(self.largest_delta)}. A delta above "
+            f"{NOTICEABLE:g} is faced by {f'at most {faced:,}' if faced else 'none'} of them."
+            f"{newcomers}"
         )
 
     @property

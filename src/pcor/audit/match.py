@@ -160,7 +160,7 @@ def coe_match(
     check_size(found.space.size, limit)
     table = table.holding(found)
     rows = _Rows(table, Row.of(table.schema, found.space.fixed, found.value))
-    drawable = _People(table, found, rows) if table.schema.unit.is_person else rows
+    drawable = _DrawablePeople(table, found, rows) if table.schema.unit.is_person else rows
     if kind == "removed" and max(changes, default=0) > drawable.others:
         who = "people" if table.schema.unit.is_person else "rows"
         raise ParameterError(f"changes must be at most the number of {who} beside the record")
@@ -219,7 +219,7 @@ class _Rows:
         ]
 
 
-class _People:
+class _DrawablePeople:
     """The people of a table that can be drawn, by number. Private."""
 
     def __init__(self, table: Table, record: Record, rows: _Rows) -> None:
