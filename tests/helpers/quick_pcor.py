@@ -10,6 +10,7 @@ As a program it listens at a socket, and forks for every caller.
 from __future__ import annotations
 
 import array
+import gc
 import json
 import os
 import select
@@ -136,6 +137,7 @@ def main() -> None:
     from tests.helpers.ledger_clients import drawn
 
     drawn()
+    gc.freeze()  # no command looks through what was loaded before it
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listening.bind(f"{sys.argv[1]}.new")
     listening.listen()

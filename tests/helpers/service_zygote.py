@@ -8,6 +8,7 @@ As a program it reads one JSON object a line, forks a service, and prints the ne
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -122,6 +123,7 @@ def main() -> None:
     from tests.helpers.ledger_clients import drawn
 
     drawn()
+    gc.freeze()  # no service looks through what was loaded before it
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the dead
     for line in sys.stdin:
         process = os.fork()

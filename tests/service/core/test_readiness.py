@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import sqlite3
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
@@ -16,6 +17,11 @@ from sqlalchemy.exc import OperationalError
 
 from tests.helpers.service_world import World, statements, world
 from tests.helpers.waiting import until
+
+
+def wait_for_news(place: World) -> None:
+    """Wait for as long as the service says what it said before."""
+    time.sleep(2 * place.service.settings.readiness)
 
 
 @contextmanager
@@ -95,12 +101,14 @@ def test_a_service_that_cannot_write_is_not_ready_and_says_why(
         until(lambda: place.service.checks.newest.at)  # and nobody else is at the database
         before = place.service.ledger.head()
         assert place.api.get("/v1/readiness").status_code == 200
+        wait_for_news(place)
         with failing(place):
             refused = place.api.get("/v1/readiness")
             assert place.api.get("/v1/health").status_code == 200
         assert (refused.status_code, refused.json()["kind"]) == (503, "ledger")
         assert said in refused.json()["detail"]
         assert refused.headers["retry-after"]
+        wait_for_news(place)
         assert place.api.get("/v1/readiness").status_code == 200
         assert place.service.ledger.head() == before
 
