@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pcor.audit.schema_draft import NO_ID, draft, marked_parts
+from pcor.audit.schema_draft import NO_ID, draft
 from pcor.audit.schema_fit import misfits
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, say, say_json, tell, waiting
@@ -102,7 +102,7 @@ def check(
     Settings().plan(declared, 1)  # refuses a [release] that nothing can be released by
     with waiting("reading the table", quiet=as_json):
         found = misfits(file, declared)
-    marks = marked_parts(schema)
+    marks = len(declared.unreviewed)
     if as_json:
         rows = [asdict(misfit) for misfit in found]
         fits = {"fits": not found, "to_review": marks, "misfits": rows}
