@@ -89,7 +89,7 @@ class SchemaDraft(OwnerOnly):
     @property
     def marks(self) -> int:
         """How many parts of the file are marked."""
-        return self.text.count(REVIEW)
+        return len(self.schema.unreviewed)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -332,8 +332,3 @@ def _lines(declared: Mapping[str, Any]) -> list[str]:
     """Write a table, with what else there is beside the family."""
     said = {f'contexts = "{family}"': comment for family, comment in _FAMILIES.items()}
     return [line + said.get(line, "") for line in toml_lines(declared)]
-
-
-def marked_parts(schema: Path) -> int:
-    """Return how many parts of a schema file still wait for the owner's review."""
-    return schema.read_text(encoding="utf-8").count(REVIEW)

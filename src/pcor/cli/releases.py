@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 import pcor
-from pcor.audit.schema_draft import marked_parts
 from pcor.cli import many, options, payment
 from pcor.cli.output import (
     guarded,
@@ -77,7 +76,7 @@ def plan(
     one = many.check_one(record, records, records_column=records_column)
     options.check_rows(file)
     declared = source.schema(schema, draft=True)
-    if marked_parts(schema):
+    if declared.unreviewed:
         tell("note: the schema is a draft, with parts marked REVIEW; a release would refuse it")
     plan = _plan(declared, given, epsilon)
     if records is not None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pcor.audit.schema_draft import NO_ID, draft, marked_parts
+from pcor.audit.schema_draft import NO_ID, draft
 from pcor.audit.schema_fit import RowsOfPeople, misfits, rows_of_people
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, guarded, say, say_json, tell, waiting
@@ -115,7 +115,7 @@ def check(
     with waiting("reading the table", quiet=as_json):
         found = misfits(file, declared)
         people = None if found else rows_of_people(file, declared)
-    marks = marked_parts(schema)
+    marks = len(declared.unreviewed)
     if as_json:
         rows = [asdict(misfit) for misfit in found]
         fits = {"fits": not found, "to_review": marks, "misfits": rows}
