@@ -58,7 +58,7 @@ def visit(
     # Invariant: every context not visited has exactly one ancestor in the heap, and weighs no more.
     while visited < len(found) and size > 0:
         weight, index, first = heap[0, 0], heap[0, 1], heap[0, 2]
-        size = _pop(heap, size)
+        size = pop(heap, size)
         found[visited, 0], found[visited, 1] = weight, index
         visited += 1
         # A leaf of the subset tree: no higher step is left to be removed.
@@ -74,7 +74,7 @@ def visit(
             whole = index & attributes[place] == attributes[place]
             if restricted + whole > most:
                 continue
-            size = _push(heap, size, weight - losses[place], index & ~(1 << place), place + 1)
+            size = push(heap, size, weight - losses[place], index & ~(1 << place), place + 1)
     return visited, size
 
 
@@ -104,7 +104,7 @@ def _loss_of_each(
 
 
 @kernel
-def _push(heap: Array, size: int, weight: int, index: int, first: int) -> int:
+def push(heap: Array, size: int, weight: int, index: int, first: int) -> int:
     """Add an entry; the heaviest stays on top."""
     place = size
     while place > 0:
@@ -119,7 +119,7 @@ def _push(heap: Array, size: int, weight: int, index: int, first: int) -> int:
 
 
 @kernel
-def _pop(heap: Array, size: int) -> int:
+def pop(heap: Array, size: int) -> int:
     """Remove the top entry."""
     size -= 1
     # The last entry fills the gap at the top and sinks to its place.

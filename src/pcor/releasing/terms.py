@@ -27,6 +27,7 @@ from pcor.search.margin import (
     score_range,
 )
 from pcor.search.registry import is_direct
+from pcor.search.subtrees_first import valid_first
 from pcor.search.utility import Utility, chosen_context, counts_rows, get_utility
 from pcor.search.validity import Validity
 from pcor.support.arrays import NDArray, np
@@ -110,7 +111,7 @@ class _OCDPTerms:
     ) -> BestFirst | MarginOrder | None:
         if weights is None:
             return None
-        return BestFirst(validity, weights, plan.brevity)
+        return valid_first(validity, weights, plan.brevity)
 
 
 class _PureDPTerms:

@@ -145,16 +145,7 @@ class Descent:
         some of the steps that may still be removed. Limits on whole contexts leave fewer.
         """
         ends = self._heap[: self._size]
-        if len(ends) == 0:
-            return []
-        width = max(1, int(np.ptp(ends[:, 0])) // _BOUNDS)
-        ceilings, place = np.unique(-(-ends[:, 0] // width), return_inverse=True)
-        counts = np.zeros(len(ceilings), dtype=np.int64)  # float64 would round beyond 2^53
-        np.add.at(counts, place, self._below[ends[:, 2]])
-        return [
-            Run(int(weight) * width, int(count))
-            for weight, count in zip(ceilings, counts, strict=True)
-        ]
+        return bounds(ends[:, 0], self._below[ends[:, 2]])
 
     @cached_property
     def _below(self) -> NDArray[np.int64]:
@@ -209,6 +200,19 @@ def stretches(falling: NDArray[np.int64]) -> list[Run]:
     """Bound falling utilities by stretches of doubling length, each by its best."""
     edges = [0, *(1 << power for power in range(len(falling).bit_length())), len(falling)]
     return [Run(int(falling[low]), high - low) for low, high in pairwise(edges) if low < high]
+
+
+def bounds(most: NDArray[np.int64], sizes: NDArray[np.int64]) -> list[Run]:
+    """Bound sets of contexts, given the most that one of each can weigh, and how many there are."""
+    if len(most) == 0:
+        return []
+    width = max(1, int(np.ptp(most)) // _BOUNDS)
+    ceilings, place = np.unique(-(-most // width), return_inverse=True)
+    counts = np.zeros(len(ceilings), dtype=np.int64)  # float64 would round beyond 2^53
+    np.add.at(counts, place, sizes)
+    return [
+        Run(int(weight) * width, int(count)) for weight, count in zip(ceilings, counts, strict=True)
+    ]
 
 
 class BestFirst(RankedCandidates):
@@ -331,7 +335,7 @@ class BestFirst(RankedCandidates):
             done = ~self._space.every_admitted()
         for indices in self._done:
             done[indices] = True
-        self._sorted = _heaviest_first(utilities, done)
+        self._sorted = heaviest_first(utilities, done)
         self._falling = utilities[self._sorted]
         self._valid = np.zeros(len(done), dtype=bool)
         self._block = block_size(self._space)
@@ -366,13 +370,13 @@ def listed_members(space: Space) -> tuple[NDArray[np.int64], Words]:
     return space.members.astype(np.int64), space.words_of(space.members)
 
 
-def _heaviest_first(totals: NDArray[np.int64], visited: NDArray[np.bool_]) -> Indices:
+def heaviest_first(totals: NDArray[np.int64], visited: NDArray[np.bool_]) -> Indices:
     """Return the contexts that were not visited by falling total, equal ones in their order."""
-    from pcor._kernels.lattice import heaviest_first
+    from pcor._kernels import lattice
 
     # Counting needs a counter for each total up to the largest, which is the number of rows.
     if int(totals.min()) >= 0 and int(totals.max()) < len(totals):
-        counted: Indices = heaviest_first(totals, visited)
+        counted: Indices = lattice.heaviest_first(totals, visited)
         return counted
     left = np.flatnonzero(~visited)
     return left[np.argsort(-totals[left], kind="stable")]

@@ -22,6 +22,7 @@ from pcor.support.threads import one_by_one
 
 if TYPE_CHECKING:
     from pcor._kernels.subtrees import SideRows, Steps
+    from pcor.rows.cells import Cells
     from pcor.search.validity import Validity
 
 # Bounds allow for the rounding of sums of so many terms (``_kernels.lof_subtree``).
@@ -37,11 +38,12 @@ class Subtrees:
     Attributes:
         space: numbers the contexts.
         rule: k, the threshold, and the smallest population that the rows near V can tell.
+        counts_population: whether the minimum is larger, so that the caller has to count.
     """
 
     def __init__(self, validity: Validity, space: Space, rule: FactorRule) -> None:
         self.space = space
-        # Beyond 2k + 1 rows the population has to be counted: the caller does.
+        self.counts_population = rule.smallest > 2 * rule.k + 1
         self.rule = (rule.k, rule.threshold, min(rule.smallest, 2 * rule.k + 1))
         self._fields = _levels_as_bits(space)
         self.rows = self._rows(validity)
@@ -123,16 +125,69 @@ class Subtrees:
             for chosen in product(*inner[:shared])
         ]
 
+    def indices_of(self, bits: Indices) -> Indices:
+        """Return the indices of contexts, given as bits."""
+        if self.space.binary:
+            return bits
+        indices = np.zeros(len(bits), dtype=np.uint64)
+        for number, stride in enumerate(self.steps.strides):
+            indices += (bits >> np.uint64(number) & np.uint64(1)) * np.uint64(stride)
+        return indices
 
-def subtrees(validity: Validity, space: Space) -> Subtrees | None:
-    """Return the subtrees of a space, if the detector is a factor that a walk can bound."""
+
+class HeaviestValid:
+    """The valid contexts of a space by falling total weight, from a heap of boxes. Private."""
+
+    def __init__(self, walk: Subtrees, cells: Cells, weights: NDArray[np.int64]) -> None:
+        from pcor._kernels.subtree_heap import CellWeights, start
+
+        self._walk = walk
+        required = walk.bits_of(walk.space.indices_of(cells.cell_required))
+        self._cells = CellWeights(required, np.ascontiguousarray(weights))
+        self._state, self._boxes = start(walk.rows, walk.steps, walk.rule, self._cells)
+
+    @property
+    def finished(self) -> bool:
+        """Whether every valid context was found."""
+        return bool(self._boxes.used[0] == 0)
+
+    @property
+    def ceiling(self) -> int:
+        """The most that a context not yet found can weigh."""
+        return int(self._boxes.heap[0, 0])
+
+    def find(self, count: int, looks: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+        """Return the next contexts and their weights, and how many looks at a box are left."""
+        from pcor._kernels.subtree_heap import next_valid
+
+        found = np.empty((count, 2), dtype=np.int64)
+        self._boxes, number, left = next_valid(self._state, self._cells, self._boxes, looks, found)
+        bits = found[:number, 1].astype(np.uint64)
+        return self._walk.indices_of(bits).astype(np.int64), found[:number, 0], left
+
+    def sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return of each box that is left the most a context can weigh, and how many it has."""
+        from pcor._kernels.subtree_heap import open_boxes
+
+        boxes: NDArray[np.int64] = open_boxes(self._boxes, self._walk.steps)
+        return boxes[:, 0], boxes[:, 1]
+
+
+def bound_rule(validity: Validity, space: Space) -> FactorRule | None:
+    """Return the detector's rule, if it is a factor that a walk over the space can bound."""
     from pcor.search.validity import Validity
 
     # Whoever has verdicts of its own is asked for them.
     rule = validity.detector.factor_rule if type(validity) is Validity else None
     if rule is None or rule.k > _MOST_NEIGHBOURS or len(space.steps) > MOST_STEPS:
         return None
-    return Subtrees(validity, space, rule)
+    return rule
+
+
+def subtrees(validity: Validity, space: Space) -> Subtrees | None:
+    """Return the subtrees of a space, if the detector has bounds for them."""
+    rule = bound_rule(validity, space)
+    return None if rule is None else Subtrees(validity, space, rule)
 
 
 def _levels_as_bits(space: Space) -> list[NDArray[np.uint64]]:

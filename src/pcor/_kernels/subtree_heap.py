@@ -1,0 +1,243 @@
+"""The valid contexts of a record by falling total weight, without those of invalid subtrees.
+
+A heap holds disjoint boxes of contexts (``subtrees``), the heaviest on top: removing a step never
+adds weight, so a box weighs at most what its largest context does. A box that is not settled is
+looked at when it comes to the top: it vanishes, or is known to be valid, or is split. A valid box
+on top yields its largest context, and what is left of it are disjoint valid boxes, one for each
+chain with an open step (Lawler 1972). Twin: sorting the valid contexts by weight.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pcor._kernels import kernel
+from pcor._kernels.best_first import pop, push
+from pcor._kernels.subtrees import (
+    BASE,
+    INVALID,
+    NODE_SIZE,
+    REST,
+    STAGE,
+    SUMS,
+    VALID,
+    SideRows,
+    Steps,
+    SubtreeWalk,
+    begin,
+    child,
+    keep,
+    look,
+    new_node,
+    number_of,
+)
+
+Array = Any
+
+_LOOKED_AT = np.uint64(1)  # the stage of a box that is known to be valid
+
+
+class CellWeights(NamedTuple):
+    """The cells of a table: the steps that each needs, and what each weighs."""
+
+    required: Array
+    weights: Array
+
+
+class Boxes(NamedTuple):
+    """Boxes of contexts, those in use by a heap.
+
+    Attributes:
+        heap: weight and place of each box, the heaviest on top.
+        nodes: the boxes by place.
+        sums: what goes with them.
+        unused: places that are free again.
+        used: how many boxes the heap has, how many places were ever used, how many are unused.
+    """
+
+    heap: Array
+    nodes: Array
+    sums: Array
+    unused: Array
+    used: Array
+
+
+@kernel
+def start(
+    rows: SideRows, steps: Steps, rule: tuple[int, float, int], cells: CellWeights
+) -> tuple[SubtreeWalk, Boxes]:
+    """Return a walk with one box, the whole space."""
+    boxes = _room(64)
+    everything = np.uint64(0)
+    for own in steps.lower:
+        everything |= own
+    new_node(np.uint64(0), everything, boxes.nodes[0])
+    boxes.used[0] = push(boxes.heap, 0, cells.weights.sum(), 0, 0)
+    boxes.used[1] = 1
+    return begin(rows, steps, rule, 2), boxes
+
+
+@kernel
+def _room(size: int) -> Boxes:
+    return Boxes(
+        np.empty((size, 3), np.int64),
+        np.empty((size, NODE_SIZE), np.uint64),
+        np.empty((size, SUMS)),
+        np.empty(size, np.int64),
+        np.zeros(3, np.int64),
+    )
+
+
+@kernel
+def _with_room(boxes: Boxes, more: int) -> Boxes:
+    """Return the boxes with room for more."""
+    used = boxes.used[1]
+    if used + more <= len(boxes.nodes):
+        return boxes
+    larger: Boxes = _room(2 * (used + more))
+    size = boxes.used[0]
+    larger.heap[:size], larger.unused[:used] = boxes.heap[:size], boxes.unused[:used]
+    larger.nodes[:used], larger.sums[:used] = boxes.nodes[:used], boxes.sums[:used]
+    larger.used[:] = boxes.used
+    return larger
+
+
+@kernel
+def _new_place(boxes: Boxes) -> int:
+    """Return a place for a box."""
+    used = boxes.used
+    if used[2]:
+        used[2] -= 1
+        return int(boxes.unused[used[2]])
+    used[1] += 1
+    return int(used[1] - 1)
+
+
+@kernel
+def next_valid(
+    walk: SubtreeWalk, cells: CellWeights, boxes: Boxes, looks: int, found: Array
+) -> tuple[Boxes, int, int]:
+    """Find the next valid contexts by falling weight; stop after so many looks at a box.
+
+    Args:
+        walk: how boxes are looked at.
+        cells: what contexts weigh.
+        boxes: those that are left.
+        looks: how many may be looked at.
+        found: where to put the weight and the bits of contexts.
+
+    Returns:
+        The boxes that are left, how many contexts were found, and how many looks are left.
+    """
+    count, used = 0, boxes.used
+    losses = np.zeros(64, np.int64)
+    while used[0] and looks and count < len(found):
+        boxes = _with_room(boxes, 66)
+        used = boxes.used
+        weight, place = boxes.heap[0, 0], boxes.heap[0, 1]
+        used[0] = pop(boxes.heap, used[0])
+        node = boxes.nodes[place]
+        if node[STAGE] == _LOOKED_AT:
+            found[count, 0], found[count, 1] = weight, node[BASE] | node[REST]
+            count += 1
+            _push_rest(walk.steps, cells, boxes, weight, node, losses)
+        else:
+            looks -= 1
+            keep(walk, 0, 1, True, ~(node[BASE] | node[REST]), node[REST])
+            verdict = look(walk, 1, node, boxes.sums[place])
+            if verdict == VALID:
+                node[STAGE] = _LOOKED_AT
+                used[0] = push(boxes.heap, used[0], weight, place, 0)
+                continue
+            if verdict != INVALID:
+                _push_children(walk.steps, cells, boxes, weight, place)
+        boxes.unused[used[2]] = place
+        used[2] += 1
+    return boxes, count, looks
+
+
+@kernel
+def _push_children(steps: Steps, cells: CellWeights, boxes: Boxes, weight: int, place: int) -> None:
+    """Split a box by its step."""
+    for inside in (True, False):
+        to = _new_place(boxes)
+        below, sums = boxes.nodes[to], boxes.sums[to]
+        child(steps, boxes.nodes[place], boxes.sums[place], inside, below, sums)
+        most = weight if inside else _weight(cells, below[BASE] | below[REST])
+        boxes.used[0] = push(boxes.heap, boxes.used[0], most, to, 0)
+
+
+@kernel
+def _weight(cells: CellWeights, context: int) -> int:
+    """Return what a context weighs."""
+    total = np.int64(0)
+    for cell in range(len(cells.required)):
+        if not cells.required[cell] & ~context:
+            total += cells.weights[cell]
+    return int(total)
+
+
+@kernel
+def _push_rest(
+    steps: Steps, cells: CellWeights, boxes: Boxes, weight: int, node: Array, losses: Array
+) -> None:
+    """Push what is left of a valid box without its largest context, as disjoint boxes.
+
+    With the highest open step of one chain out, those of earlier chains in, and of later ones open.
+    """
+    base, rest = node[BASE], node[REST]
+    highest, left = np.uint64(0), rest
+    while left:
+        bit = left & (~left + np.uint64(1))
+        left ^= bit
+        if rest & steps.higher[number_of(bit)] == bit:
+            highest |= bit
+    _lose(cells, base | rest, highest, losses)
+    while highest:
+        bit = highest & (~highest + np.uint64(1))
+        highest ^= bit
+        step = number_of(bit)
+        to = _new_place(boxes)
+        new_node(base, rest & ~bit, boxes.nodes[to])
+        boxes.nodes[to, STAGE] = _LOOKED_AT
+        boxes.used[0] = push(boxes.heap, boxes.used[0], weight - losses[step], to, 0)
+        # The whole chain is in from here on.
+        base |= rest & steps.lower[step]
+        rest &= ~steps.lower[step]
+
+
+@kernel
+def _lose(cells: CellWeights, context: int, steps: int, losses: Array) -> None:
+    """Fill in what a context would lose without each of some steps."""
+    losses[:] = 0
+    for cell in range(len(cells.required)):
+        required = cells.required[cell]
+        if required & ~context:
+            continue
+        left = required & steps
+        while left:
+            bit = left & (~left + np.uint64(1))
+            left ^= bit
+            losses[number_of(bit)] += cells.weights[cell]
+
+
+@kernel
+def open_boxes(boxes: Boxes, steps: Steps) -> Array:
+    """Return of each box in the heap its weight, and how many contexts it has."""
+    out = np.empty((boxes.used[0], 2), np.int64)
+    for entry in range(len(out)):
+        rest = boxes.nodes[boxes.heap[entry, 1], REST]
+        size, left = np.int64(1), rest
+        while left:
+            # Chain by chain, from its lowest open step.
+            chain = left & steps.higher[number_of(left & (~left + np.uint64(1)))]
+            left &= ~chain
+            levels = np.int64(1)
+            while chain:
+                chain &= chain - np.uint64(1)
+                levels += 1
+            size *= levels
+        out[entry, 0], out[entry, 1] = boxes.heap[entry, 0], size
+    return out
