@@ -12,12 +12,10 @@ from itertools import pairwise, product
 from math import prod
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pcor.detectors.base import FactorRule
 from pcor.public.schema import MOST_STEPS
 from pcor.public.space import Indices, Space
+from pcor.support.arrays import NDArray, np
 from pcor.support.threads import one_by_one
 
 if TYPE_CHECKING:

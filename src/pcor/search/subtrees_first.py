@@ -18,15 +18,13 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pcor.mechanism.ordered_selection import Run
 from pcor.public.schema import LARGEST_LIST
 from pcor.search import best_first
 from pcor.search.best_first import BestFirst, Indices, bounds, heaviest_first, stretches
 from pcor.search.subtrees import HeaviestValid, Subtrees, bound_rule, subtrees
 from pcor.search.validity import Validity
+from pcor.support.arrays import NDArray, np
 
 if TYPE_CHECKING:
     from pcor.rows.cells import Cells
