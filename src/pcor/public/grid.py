@@ -11,10 +11,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pcor.errors import SchemaError
+from pcor.support.arrays import NDArray, np
 
 # More points than this are finer than anybody reads; every one of them is a candidate of a draw.
 MOST_POINTS = 100_000

@@ -29,7 +29,6 @@ from pcor.support.arrays import NDArray, np
 if TYPE_CHECKING:
     from pcor.rows.cells import Cells
 
-_NOTHING: Indices = np.zeros(0, dtype=np.int64)
 
 # After this many contexts boxes are looked at, and of these so many at first.
 _WALK_AFTER = 384
@@ -58,7 +57,7 @@ class SubtreesFirst(BestFirst):
         super().__init__(validity, weights)
         self._heaviest: HeaviestValid | None = None
         self._looks, self._looked, self._found = _FIRST_LOOKS, 0, 0
-        self._first_ranked = _NOTHING  # before boxes were looked at
+        self._first_ranked = _no_indices()  # before boxes were looked at
         self._visited: list[Indices] = []  # since then, only to learn the order of equal ones
 
     @cached_property
@@ -87,7 +86,7 @@ class SubtreesFirst(BestFirst):
             if self._met < min(_WALK_AFTER, best_first._SORT_AFTER):
                 super().advance()
                 return
-            self._first_ranked = np.concatenate([_NOTHING, *self._indices])
+            self._first_ranked = np.concatenate([_no_indices(), *self._indices])
             self._heaviest = HeaviestValid(self._walk, self._cells, self._weights)
         many = self._looked > _MOST_LOOKS or self._found > _MOST_FOUND
         if many and self._sorted is None and self._space.size <= LARGEST_LIST:
@@ -128,10 +127,10 @@ class SubtreesFirst(BestFirst):
         if self._walk.counts_population:
             populations = self._descent.totals(self._cells.cell_counts)
             done |= populations < self._validity.detector.min_population
-        done[np.concatenate([_NOTHING, *self._indices])] = True
+        done[np.concatenate([_no_indices(), *self._indices])] = True
         self._sorted = heaviest_first(utilities, done)
         self._falling = utilities[self._sorted]
-        self._waiting, self._scores = _NOTHING, _NOTHING
+        self._waiting, self._scores = _no_indices(), _no_indices()
 
     def _take_sorted(self, left: Indices) -> None:
         """Rank the next contexts, all of equal utility together."""
@@ -155,7 +154,7 @@ class SubtreesFirst(BestFirst):
         """Return all contexts ranked so far, in order."""
         starts = accumulate((run.count for run in self._runs[:-1]), initial=0)
         ordered = [self._in_order(run, first) for run, first in enumerate(starts)]
-        return [self._space.mask(int(index)) for index in np.concatenate([_NOTHING, *ordered])]
+        return [self._space.mask(int(index)) for index in np.concatenate([_no_indices(), *ordered])]
 
     def _in_order(self, run: int, first: int) -> Indices:
         """Return the contexts of a run as ``BestFirst`` orders them.
@@ -198,3 +197,7 @@ def _heap_visits() -> int:
     while met < best_first._SORT_AFTER:
         met, step = met + step, min(2 * step, best_first.LARGEST_STEP)
     return met
+
+
+def _no_indices() -> Indices:
+    return np.zeros(0, dtype=np.int64)
