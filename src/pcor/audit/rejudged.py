@@ -27,6 +27,10 @@ from pcor.search.validity import Validity
 VERDICT_LIMIT = 1 << 26
 SLOW_VERDICT_LIMIT = 1 << 20
 
+# To find the rows that some context looks at, every context looks through all rows: so many looks
+# are a few seconds.
+_MOST_LOOKS = 1 << 31
+
 # Rows that come or go at once.
 Rows = tuple[Row, ...]
 Changed = tuple[int, Cubes, Cubes]  # the place of the change, contexts lost, contexts gained
@@ -173,7 +177,8 @@ def in_window(validity: Validity, spare: int = 0) -> CellTable:
     if rows is None or validity.detector.min_population > rows:
         return whole
     near, space = whole.nearest(validity.record.value, rows + spare), validity.record.space
-    if listed_size(space) > len(near.values):  # more contexts to look at than rows to try
+    size, pairs = listed_size(space), len(near.values)
+    if size > pairs or size * pairs > _MOST_LOOKS:  # it would take longer than it saves
         return near
     words = space.words_of(_members(space))
     return near.nearest_in(words, validity.record.value, rows + spare)
