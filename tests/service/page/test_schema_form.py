@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pcor import Schema
 from pcor.audit.schema_draft import SchemaDraft
 from pcor.errors import is_printable
-from pcor.service.page.schema_form import draft_fields, entry, schema_of, text_of
+from pcor.service.page.schema_form import FormRefused, draft_fields, entry, schema_of, text_of
 from pcor.service.page.words import allowed_by, size_of
 
 
@@ -38,6 +38,17 @@ def test_an_entry_is_read_as_it_was_written(text: str) -> None:
 def test_words_of_any_kind_come_through_a_form(values: list[str], column: str) -> None:
     schema = Schema(metric=f"not {column}", attributes={column: values})
     assert again(schema) == schema
+
+
+def test_the_grid_of_a_metric_comes_through_a_form() -> None:
+    metric = {"column": "pay", "low": -5, "high": 1e3, "step": 0.5}
+    schema = Schema(metric=metric, attributes={"job": ["a", "b"]})
+    assert again(schema) == schema
+    fields = sent(draft_fields(SchemaDraft(schema, "", {}), "x.csv"))
+    for wrong, said in ({"metric.step": ""}, "has no step"), ({"metric.low": "x"}, "not 'x'"):
+        with pytest.raises(FormRefused) as caught:
+            schema_of(fields | wrong)
+        assert said in caught.value.said["metric"]
 
 
 DECLARED: list[dict[str, Any]] = [
