@@ -196,6 +196,15 @@ def test_every_line_has_its_points_and_the_same_seed_gives_the_same(table: pcor.
     assert run(1) != points
 
 
+def test_a_line_with_facts_draws_with_what_they_leave(table: pcor.Table) -> None:
+    paid = TradeoffLine("with facts", pcor.Settings(search="direct", facts="count"))
+    how: dict[str, Any] = {"records": [50], "detector": pcor.Grubbs(min_population=5)}
+    [with_facts] = tradeoff(table, epsilons=["0.15"], lines=[paid], **how)
+    [alone] = tradeoff(table, epsilons=["0.1"], lines=[LINES[0]], **how)
+    assert with_facts.epsilon == 0.15
+    assert with_facts.utility == pytest.approx(alone.utility, abs=1e-9)
+
+
 def test_more_epsilon_buys_more_of_the_direct_mechanism(table: pcor.Table) -> None:
     records = random_outliers(table, "lof", 3)
     points = tradeoff(table, records, epsilons=["0.01", "0.1", "1"], lines=[LINES[0]])

@@ -49,6 +49,24 @@ def test_plan_says_what_will_run_and_what_each_step_costs(files: Files) -> None:
     assert "total epsilon 0.5 (tight accounting)" in ran.out
 
 
+def test_facts_are_planned_released_and_written_down(files: Files) -> None:
+    planned = pcor_("plan", *files.request, "--facts", "count,rank")
+    assert "Expect the count within" in planned.out
+    assert "differentially private for everyone but the record" in planned.out
+    how = ("--facts", "rank,count", "--facts-share", "1/2", "--detector", GRUBBS)
+    released = pcor_("release", *files.request, *how, "--json").json
+    assert_certificate(released)
+    assert [fact["name"] for fact in released["facts"]] == ["count", "rank"]
+    assert {fact["epsilon"] for fact in released["facts"]} == {"0.125"}
+    assert ": about " in released["sentence"]
+
+
+def test_a_quantile_without_a_grid_is_refused_with_what_to_declare(files: Files) -> None:
+    ran = pcor_("release", *files.request, "--facts", "median")
+    assert ran.code == 2
+    assert "[metric] low, high and step" in ran.err
+
+
 def test_plan_and_release_agree_on_every_public_parameter(files: Files) -> None:
     how = ("--search", "depth_first", "--samples", 4, "--detector", GRUBBS, "--accounting", "paper")
     planned = pcor_("plan", *files.request, *how, "--json").json

@@ -40,6 +40,17 @@ def test_words_of_any_kind_come_through_a_form(values: list[str], column: str) -
     assert again(schema) == schema
 
 
+def test_the_grid_of_a_metric_comes_through_a_form() -> None:
+    metric = {"column": "pay", "low": -5, "high": 1e3, "step": 0.5}
+    schema = Schema(metric=metric, attributes={"job": ["a", "b"]})
+    assert again(schema) == schema
+    fields = sent(draft_fields(SchemaDraft(schema, "", {}), "x.csv"))
+    for wrong, said in ({"metric.step": ""}, "has no step"), ({"metric.low": "x"}, "not 'x'"):
+        with pytest.raises(FormRefused) as caught:
+            schema_of(fields | wrong)
+        assert said in caught.value.said["metric"]
+
+
 DECLARED: list[dict[str, Any]] = [
     {"values": [1, 2, 3], "contexts": "range"},
     {"values": [0.5, 1.0, 2.25]},

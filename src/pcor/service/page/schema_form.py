@@ -40,6 +40,9 @@ MISSING = {"error": "are refused", "drop": "are left out"}
 
 # Marks that a field would lose, since forms are read without blanks at their ends.
 _WORDS_FOR_MARKS = {"\t": "tab", " ": "space"}
+# What declares the grid of a metric.
+GRID = ("low", "high", "step")
+
 _WHOLE = re.compile(r"[-+]?\d+", re.ASCII)
 _ALIAS = re.compile(r'("(?:[^"\\]|\\.)*"|.*?)\s*=\s*(.*)')
 
@@ -87,6 +90,7 @@ def draft_fields(drafted: SchemaDraft, source: str) -> dict[str, str]:
         "metric.column": entry(metric.column),
         "metric.missing": metric.missing,
         "metric.missing_values": _lines(metric.missing_values),
+        **{f"metric.{key}": _said_number(getattr(metric, key)) for key in GRID},
         "metric.noticed": "\n".join(noticed.pop(metric.column, ())),
         "contexts.max_clauses": "" if schema.max_clauses is None else str(schema.max_clauses),
         "contexts.noticed": "\n".join(noticed.pop("", ())),
@@ -275,8 +279,12 @@ def _metric(form: Form) -> dict[str, Any]:
     }
     if words := list(map(text_of, _split(form.get("metric.missing_values", "")))):
         declared["missing_values"] = words
-    grid = {key: form.get(f"metric.{key}", "") for key in ("low", "high", "step")}
+    grid = {key: form.get(f"metric.{key}", "") for key in GRID}
     return declared | {key: _number_or_text(text) for key, text in grid.items() if text}
+
+
+def _said_number(number: float | None) -> str:
+    return "" if number is None else repr(number)
 
 
 def _number_or_text(text: str) -> float | str:
