@@ -11,7 +11,7 @@ ROUNDS ?= 20
 WAITING = tests/service tests/ledger/test_faults.py tests/cli/test_serve.py tests/cli/test_startup.py \
 	tests/test_client.py tests/docs/test_site.py
 
-.PHONY: help demo test steady lint types docs reference package bench clean
+.PHONY: help demo test steady lint types docs reference package image bench clean
 
 help:
 	@echo "make demo    set up, then release one context on synthetic data"
@@ -21,6 +21,7 @@ help:
 	@echo "make types   mypy, strict"
 	@echo "make docs    the documentation, in build/site (make reference: its generated pages)"
 	@echo "make package build pcor and pcor-client, install each in an empty environment, release there, weigh them"
+	@echo "make image   build the service's image with buildah, start it, release through it"
 	@echo "make bench   speed against the naive way, measured in one run"
 	@echo "make clean   remove the environment and caches"
 
@@ -79,6 +80,10 @@ reference: $(VENV)/ready
 package: $(VENV)/ready
 	@echo "== package: wheel and source archive in dist/, tried in an empty environment (a few minutes)"
 	@$(BIN)/python -m tools.packaging
+
+image: $(VENV)/ready
+	@echo "== image: built with buildah in a temporary folder, started, asked (some minutes; PCOR_BASE=debian: no registry)"
+	@$(BIN)/python -m tools.image
 
 bench: $(VENV)/ready
 	@echo "== bench: ratios against the naive way, measured in this run"
