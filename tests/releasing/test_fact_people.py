@@ -1,0 +1,69 @@
+"""Facts by person: exact joint distributions of context and facts, all rows of a person at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import pcor
+from pcor.releasing import facts as facts_module
+from tests.helpers.fact_ratios import GRID, joint_ratio
+from tests.helpers.people import ATTRIBUTES, BOUND, PersonRow, arrivals, encoded, removals
+from tests.helpers.small_tables import ROUNDING
+
+# Everybody at one of two pays, far apart; V's own person has another row.
+ROWS: list[PersonRow] = [
+    ("a", "x", 40.0, "V"),
+    ("c", "y", 5.0, "V"),
+    *[("a", "x", 5.0, f"A{place // BOUND}") for place in range(5 * BOUND)],
+    *[("b", "y", 36.0, f"B{place // BOUND}") for place in range(3 * BOUND)],
+]
+# Nearly all of epsilon is for the facts, so that they alone can break it.
+OPTIONS: dict[str, Any] = {
+    "detector": pcor.Tail(share=0.5, min_population=1),
+    "guarantee": "dp",
+    "facts_share": "0.95",
+}
+EPSILONS = {"count": 1, "rank": 1, "median": 6}
+
+
+def declared(over: str) -> pcor.Schema:
+    return pcor.Schema(
+        metric=GRID | {"low": -40, "high": 80},
+        attributes=ATTRIBUTES,
+        id="id",
+        person="who",
+        rows_per_person=BOUND,
+        over=over,
+    )
+
+
+def worst(fact: str, over: str) -> float:
+    """Return the largest log ratio over all removals of a person and arrivals with all rows."""
+    schema = declared(over)
+    full = [rows for rows in arrivals(ROWS) if len(rows) == len(ROWS) + BOUND]
+    others = [*removals(ROWS), *full]
+    if over == "keep":  # more of one person than are kept, in the place of others
+        others += [[*ROWS, *[("b", "y", 5.0, who)] * (BOUND + 2)] for who in ("new", "V")]
+    here = encoded(ROWS, schema)
+    tables = (encoded(other, schema) for other in others)
+    return max(joint_ratio(here, t, EPSILONS[fact], facts=[fact], **OPTIONS) for t in tables)
+
+
+@pytest.mark.parametrize("fact", EPSILONS)
+def test_no_person_moves_a_fact_by_more_than_epsilon(
+    fact: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 0.9 * EPSILONS[fact] < worst(fact, "error") <= EPSILONS[fact] + ROUNDING
+    planned = facts_module._planned
+    monkeypatch.setattr(
+        facts_module, "_planned", lambda *given: replace(planned(*given), rows=BOUND - 1)
+    )
+    assert worst(fact, "error") > EPSILONS[fact]
+
+
+@pytest.mark.parametrize("fact", EPSILONS)
+def test_nor_where_only_so_many_of_their_rows_are_kept(fact: str) -> None:
+    assert worst(fact, "keep") <= EPSILONS[fact] + ROUNDING
