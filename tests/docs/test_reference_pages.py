@@ -20,6 +20,7 @@ import pytest
 import pcor
 from pcor import errors
 from pcor.ledger.tables import START
+from pcor.public import schema_parts
 from pcor.releasing.amounts import LARGEST_DENOMINATOR, PLACES
 from pcor.releasing.certificate import FORMAT, JSON_SCHEMA
 from pcor.service.core import problems
@@ -153,7 +154,7 @@ def test_every_route_of_the_service_is_told_with_the_roles_that_may_call_it() ->
 def test_every_key_of_a_schema_file_is_told() -> None:
     text = pages.text("schema-file.md")
     told = {key for table in ("dataset", "metric", "a") for key in schema_file.keys(table)}
-    read = (pcor.public.schema._DATASET, pcor.public.schema._METRIC, pcor.public.schema._KEYS)
+    read = (schema_parts.DATASET, schema_parts.METRIC, schema_parts._KEYS)
     assert told == set().union(*read)
     assert [key for key in told if f"| `{key}` |" not in text] == []
 

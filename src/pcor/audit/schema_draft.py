@@ -27,7 +27,8 @@ from pcor.audit.schema_fit import wrong_cells
 from pcor.audit.source_guess import guess_dates, guess_layout, guess_numbers
 from pcor.errors import MetricError, SourceError
 from pcor.public.guarantee import OWNER_ONLY, PureDP
-from pcor.public.schema import REVIEW, Metric, Schema, marked_tables
+from pcor.public.schema import REVIEW, Metric, Schema
+from pcor.public.schema_file import marked_tables
 from pcor.public.source_format import SourceFormat
 from pcor.public.toml_text import toml_lines, toml_value
 from pcor.rows.columns import read_columns

@@ -76,14 +76,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from math import prod
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pcor.errors import ContextError, RecordError, SchemaError, did_you_mean
@@ -95,13 +93,25 @@ from pcor.public.domain import (
     Value,
     find_code,
 )
-from pcor.public.domain_parts import check_name, check_order, check_word
+from pcor.public.domain_parts import check_name, check_word
 from pcor.public.family import MOST_SETS, combined, most_sets, most_sizes, most_steps
 from pcor.public.record_ids import TYPES, check_declared, matches
+from pcor.public.schema_file import REVIEW, marked_tables, read_text, written_tables
+from pcor.public.schema_parts import (
+    DATASET,
+    LIMITS,
+    METRIC,
+    TABLES,
+    check_keys,
+    read_attribute,
+    read_limit,
+    read_metric,
+    read_release,
+    read_source,
+    with_family,
+)
 from pcor.public.schema_view import as_html, one_line
 from pcor.public.source_format import SourceFormat
-from pcor.public.spellings import SPELLING
-from pcor.public.toml_text import toml_lines, toml_value
 from pcor.public.unit import OVER, PrivacyUnit, declared_unit
 
 # A schema is declared with these, so they are found here too.
@@ -120,9 +130,6 @@ __all__ = [
     "find_code",
 ]
 
-# Marks a line that ``pcor schema init`` read off the data and the owner has not confirmed.
-REVIEW = "# REVIEW: read off the data"
-
 # What a schema without an id may say of the places of its rows.
 POSITIONS = ("public",)
 
@@ -137,17 +144,6 @@ MOST_MEMBERS = 1 << 22
 
 # Contexts are numbered by whole numbers of 64 bits.
 MOST_NUMBERED = 1 << 60
-
-_TABLES = ("dataset", "metric", "attributes", "contexts", "release", "source")
-_OF_PEOPLE = ("person", "rows_per_person", "over")
-_DATASET = ("name", "id", "id_type", "id_pattern", "positions", "rows", *_OF_PEOPLE)
-_METRIC = ("column", "missing", "label", "unit", "missing_values", "low", "high", "step")
-_DOMAIN = ("values", "edges", "date", "outside", "other", "shares")
-_WORDS = ("label", "unit", "labels")
-_RULES = (*SPELLING, "missing_values")
-_KEYS = (*_DOMAIN, *_WORDS, "contexts", "groups", *_RULES)
-_LIMITS = ("max_clauses", "max_named")
-_RELEASE = {"detector": str, "brevity": int}
 
 # What a schema is called that has no name of its own.
 UNNAMED = "dataset"
@@ -242,15 +238,15 @@ class Schema:
             if not isinstance(given, Mapping | None):
                 raise SchemaError(f"{what} must map the names of attributes to what is declared")
         columns = tuple(
-            _with_family(_attribute(key, declared), contexts, groups)
+            with_family(read_attribute(key, declared), contexts, groups)
             for key, declared in attributes.items()
         )
         for given, what in ((contexts, "contexts"), (groups, "groups")):
-            _check_keys(what, {} if given is None else given, [a.name for a in columns])
+            check_keys(what, {} if given is None else given, [a.name for a in columns])
         if not columns:
             raise SchemaError("a schema needs at least one attribute; none is declared")
         values: dict[str, Any] = {
-            "metric": _metric(metric),
+            "metric": read_metric(metric),
             "attributes": columns,
             "id": id,
             "name": name,
@@ -261,10 +257,10 @@ class Schema:
             "person": person,
             "rows_per_person": rows_per_person,
             "over": over,
-            "max_clauses": _limit("max_clauses", max_clauses, len(columns)),
-            "max_named": _limit("max_named", max_named, None),
-            "release": _release(release),
-            "source": _source(source),
+            "max_clauses": read_limit("max_clauses", max_clauses, len(columns)),
+            "max_named": read_limit("max_named", max_named, None),
+            "release": read_release(release),
+            "source": read_source(source),
             "unreviewed": (),
             "notes": (),
         }
@@ -469,10 +465,10 @@ class Schema:
     def to_dict(self) -> dict[str, Any]:
         """Return the schema in the shape of a schema file; the order of attributes matters."""
         # What is not declared is left out: older schemas keep their fingerprints.
-        dataset = {key: getattr(self, key) for key in _DATASET}
+        dataset = {key: getattr(self, key) for key in DATASET}
         dataset["over"] = self.over if self.over != OVER[0] else None
-        limits = {key: getattr(self, key) for key in _LIMITS if getattr(self, key) is not None}
-        metric = {key: getattr(self.metric, key) for key in _METRIC}
+        limits = {key: getattr(self, key) for key in LIMITS if getattr(self, key) is not None}
+        metric = {key: getattr(self.metric, key) for key in METRIC}
         words = list(self.metric.missing_values)
         metric["missing_values"] = words if words else None
         # How the rows are written says nothing of contexts, but what was answered depends on it:
@@ -489,18 +485,7 @@ class Schema:
 
     def to_toml(self) -> str:
         """Return the schema as the text of a schema file."""
-        lines = []
-        for table, content in self.to_dict().items():
-            if table == "attributes":
-                for name, declared in content.items():
-                    title = self._title(f"attributes.{name}", f"attributes.{toml_value(name)}")
-                    lines += ["", title, *toml_lines(declared)]
-            else:
-                lines += ["", self._title(table, table), *toml_lines(content)]
-        return "\n".join(lines[1:]) + "\n"
-
-    def _title(self, table: str, written: str) -> str:
-        return f"[{written}]{f'  {REVIEW}' if table in self.unreviewed else ''}"
+        return written_tables(self.to_dict(), self.unreviewed)
 
     @classmethod
     def from_dict(cls, declared: Mapping[str, Any]) -> Schema:
@@ -509,7 +494,7 @@ class Schema:
         Raises:
             SchemaError: it is not the shape of a schema, or contradicts itself.
         """
-        _check_keys("the schema", declared, _TABLES)
+        check_keys("the schema", declared, TABLES)
         for table in ("metric", "attributes"):
             if table not in declared:
                 raise SchemaError(
@@ -519,9 +504,9 @@ class Schema:
             if not isinstance(content, Mapping):
                 raise SchemaError(f"[{table}] must be a table of its own, not a single value")
         dataset = declared.get("dataset", {})
-        _check_keys("[dataset]", dataset, _DATASET)
+        check_keys("[dataset]", dataset, DATASET)
         limits = declared.get("contexts", {})
-        _check_keys("[contexts]", limits, _LIMITS)
+        check_keys("[contexts]", limits, LIMITS)
         return cls(
             metric=declared["metric"],
             attributes=declared["attributes"],
@@ -620,25 +605,7 @@ class Schema:
         Raises:
             SchemaError: the file cannot be read, is not a schema, or is a draft.
         """
-        try:
-            # Some editors begin a file with a byte order mark.
-            text = Path(path).read_text(encoding="utf-8-sig")
-            declared = tomllib.loads(text)
-        except FileNotFoundError:
-            raise SchemaError(
-                f"no schema file {str(path)!r}; `pcor schema init` drafts one"
-            ) from None
-        except (OSError, UnicodeDecodeError):
-            raise SchemaError(
-                f"the schema file {str(path)!r} cannot be read: it must be a text file in UTF-8 "
-                "that you may open"
-            ) from None
-        except RecursionError:
-            raise SchemaError(
-                f"the schema file {str(path)!r} is nested too deeply to be a schema"
-            ) from None
-        except tomllib.TOMLDecodeError as error:
-            raise SchemaError(f"the schema file {str(path)!r} is not TOML: {error}") from None
+        declared, text = read_text(path)
         if REVIEW in text and not draft:
             raise SchemaError(
                 f"the schema {str(path)!r} is a draft: parts marked REVIEW were read off the data, "
@@ -652,124 +619,3 @@ def _restored(declared: Mapping[str, Any], unreviewed: tuple[str, ...]) -> Schem
     schema = Schema.from_dict(declared)
     object.__setattr__(schema, "unreviewed", unreviewed)
     return schema
-
-
-def marked_tables(text: str) -> list[str]:
-    """Return the tables of a schema file that have a mark somewhere in them."""
-    tables, title = [], "schema"
-    for line in text.splitlines():
-        if line.startswith("["):
-            title = line[1 : line.rindex("]")].replace('"', "") if "]" in line else title
-        if REVIEW in line and title not in tables:
-            tables.append(title)
-    return tables
-
-
-def _metric(declared: str | Metric | Mapping[str, Any]) -> Metric:
-    if isinstance(declared, Metric):
-        return declared
-    if isinstance(declared, str):
-        return Metric(declared)
-    if not isinstance(declared, Mapping):
-        raise SchemaError("the metric must be named by a text, or declared by a table")
-    _check_keys("[metric]", declared, _METRIC)
-    if "column" not in declared:
-        raise SchemaError(
-            '[metric] has no column; name the numeric column to judge by: column = "amount"'
-        )
-    return Metric(**declared)
-
-
-def _attribute(name: str, declared: Any) -> Attribute:
-    check_name("an attribute", name)
-    if not isinstance(declared, Mapping):
-        if isinstance(declared, str) or not isinstance(declared, Iterable):
-            raise SchemaError(f"attribute {name!r}: the domain must be a list of values")
-        check_order(name, declared)
-        return Attribute(name, tuple(declared))
-    _check_keys(f"[attributes.{name}]", declared, _KEYS)
-    edges, shares, labels = (declared.get(key) for key in ("edges", "shares", "labels"))
-    for key in ("values", "edges", "shares", "labels"):
-        if key in declared and not isinstance(declared[key], list | tuple):
-            raise SchemaError(f"attribute {name!r}: {key} must be a list")
-    return Attribute(
-        name,
-        tuple(declared.get("values", ())),
-        None if edges is None else tuple(edges),
-        declared.get("outside", "error"),
-        declared.get("other"),
-        None if shares is None else tuple(shares),
-        label=declared.get("label"),
-        unit=declared.get("unit"),
-        labels=None if labels is None else tuple(labels),
-        date=declared.get("date"),
-        **{key: declared[key] for key in _RULES if key in declared},
-    ).in_family(declared.get("contexts"), declared.get("groups"))
-
-
-def _with_family(
-    attribute: Attribute,
-    contexts: Mapping[str, str] | None,
-    groups: Mapping[str, Mapping[str, Sequence[Value]]] | None,
-) -> Attribute:
-    """Return the attribute in the family that is given for it beside its domain, if one is."""
-    kind = None if contexts is None else contexts.get(attribute.name)
-    named = None if groups is None else groups.get(attribute.name)
-    if kind is None and named is None:
-        return attribute
-    if not attribute.takes_any_set:
-        raise SchemaError(
-            f"attribute {attribute.name!r}: its family is declared twice, with its domain and "
-            "beside it; declare it once"
-        )
-    return attribute.in_family(kind, named)
-
-
-def _release(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Return how records are released where nobody says otherwise, or refuse what cannot be."""
-    if not isinstance(given, Mapping | None):
-        raise SchemaError('release must be a table, such as {"detector": "grubbs"}')
-    # In one order however it is declared: it is part of the schema's fingerprint.
-    declared = {} if given is None else {key: given[key] for key in sorted(given)}
-    _check_keys("[release]", declared, tuple(_RELEASE))
-    for key, value in declared.items():
-        kind = _RELEASE[key]
-        if not isinstance(value, kind) or isinstance(value, bool):
-            wanted = "a whole number" if kind is int else 'a name, such as detector = "grubbs"'
-            raise SchemaError(f"[release] {key} must be {wanted}, not {value!r}")
-        if isinstance(value, str):
-            check_name(f"[release] {key}", value)
-        if isinstance(value, int) and value < 0:
-            raise SchemaError(f"[release] {key} must be at least 0, not {value!r}")
-    return MappingProxyType(declared)
-
-
-def _source(given: Mapping[str, str] | SourceFormat | None) -> SourceFormat:
-    """Return how the table is written down, or refuse what no table can be."""
-    if isinstance(given, SourceFormat):
-        return given
-    if not isinstance(given, Mapping | None):
-        raise SchemaError('source must be a table, such as {"separator": ";"}')
-    declared = {} if given is None else given
-    _check_keys("[source]", declared, tuple(name for name, _ in SourceFormat.options()))
-    return SourceFormat(**declared)
-
-
-def _limit(name: str, limit: int | None, most: int | None) -> int | None:
-    """Return a limit on whole contexts, or refuse one that cannot be."""
-    if limit is None:
-        return None
-    whole = isinstance(limit, int) and not isinstance(limit, bool)
-    if whole and 0 <= limit <= (limit if most is None else most):
-        return limit
-    up_to = "of at least 0" if most is None else f"from 0 to {most}, the number of attributes"
-    raise SchemaError(f"{name} must be a whole number {up_to}, not {limit!r}")
-
-
-def _check_keys(where: str, declared: Mapping[str, Any], known: Sequence[str]) -> None:
-    for key in declared:
-        if key not in known:
-            raise SchemaError(
-                f"{where} has an unknown key {key!r}{did_you_mean(key, known)}; "
-                f"allowed: {', '.join(known)}"
-            )
