@@ -62,11 +62,21 @@ def print_utilities(sides: dict[str, pcor.Table], records: list[int | str]) -> N
         print(f"| {row.epsilon:g} | {' | '.join(cells)} | {person.utility / row.utility:.5f} |")
 
 
-def print_exposures(sides: dict[str, pcor.Table], records: list[int | str]) -> None:
+def owners(rows: pa.Table, found: pcor.audit.Exposure, delta: float) -> int:
+    """Return how many people have an exposed row, or are exposed themselves, above a delta."""
+    if found.by_person:
+        return found.facing(delta) if delta else found.exposed_people
+    exposed = {(*one.values.values(), one.metric) for one in found.exposed if one.delta >= delta}
+    columns = [rows[name].to_pylist() for name in ("job_title", "employer", "year", "salary")]
+    whose = zip(rows["employee"].to_pylist(), zip(*columns, strict=True), strict=True)
+    return len({employee for employee, row in whose if row in exposed})
+
+
+def print_exposures(rows: pa.Table, sides: dict[str, pcor.Table], records: list[int | str]) -> None:
     """Print who is exposed for each record, by unit."""
     print(f"\nExposed at epsilon {AUDITED_AT}, direct, LOF, no newcomers")
-    print("| record | unit | looked at | exposed | delta above 1e-6 | largest delta | seconds |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    print("| record | unit | looked at | exposed | of people | above 1e-6 | of people | seconds |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for number, record in enumerate(records, start=1):
         for unit, table in sides.items():
             begun = time.perf_counter()
@@ -76,7 +86,8 @@ def print_exposures(sides: dict[str, pcor.Table], records: list[int | str]) -> N
             seconds = time.perf_counter() - begun
             print(
                 f"| {number} | {unit} | {found.people:,} | {found.exposed_people:,} | "
-                f"{found.facing(1e-6):,} | {found.largest_delta:.3g} | {seconds:.1f} |",
+                f"{owners(rows, found, 0):,} | {found.facing(1e-6):,} | "
+                f"{owners(rows, found, 1e-6):,} | {seconds:.0f} |",
                 flush=True,
             )
 
@@ -85,14 +96,14 @@ def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=20, help="for utility")
-    parser.add_argument("--audited", type=int, default=5, help="for exposure")
+    parser.add_argument("--audited", type=int, default=4, help="for exposure")
     given = parser.parse_args()
     rows = careers()
     print(careers_line(rows))
     sides = tables(rows)
     records = random_outliers(sides["row"], "lof", given.records, seed=5)
     print_utilities(sides, records)
-    print_exposures(sides, records[: given.audited])
+    print_exposures(rows, sides, records[: given.audited])
 
 
 if __name__ == "__main__":
