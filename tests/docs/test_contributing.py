@@ -28,7 +28,7 @@ from tests.helpers.doc_pages import Reader, Shell
 ROOT = Path(__file__).parents[2]
 RECIPES = ROOT / "docs" / "contributing"
 EXAMPLE = ROOT / "examples" / "pcor-mad"
-COPIED = ("src", "tests", "docs", "pyproject.toml", "mkdocs.yml", "README.md")
+COPIED = ("src", "tests", "docs", "packages", "pyproject.toml", "mkdocs.yml", "README.md")
 # What others write at this moment is there under another name; tests are compiled for their place.
 PASSING = shutil.ignore_patterns(".*", "*.pyc.*", "*-pytest-*")
 

@@ -37,6 +37,7 @@ SHOWN = {
     "how-to": "how-to/domains.html",
     "reference": "reference/python.html",
     "promise": "explanation/promise.html",
+    "cheat-sheet": "cheat-sheet.html",
 }
 
 
