@@ -53,7 +53,7 @@ def check(validity: Validity, step: int, sort: int, walk: int, most: int) -> Non
         patch.setattr(best_first, "_SORT_AFTER", sort)
         patch.setattr(subtrees_first, "_WALK_AFTER", walk)
         patch.setattr(subtrees_first, "_FIRST_LOOKS", min(most, 4))
-        patch.setattr(subtrees_first, "_MOST_LOOKS", 4 * most)
+        patch.setattr(subtrees_first, "_MOST_LOOKS", most)
         plain, walked = BestFirst(validity, weights), valid_first(validity, weights)
         while not plain.finished:
             plain.advance()
@@ -98,7 +98,7 @@ def test_a_scripted_draw_is_that_of_contexts_met_one_by_one(
 ) -> None:
     """Each number points to the same context, whichever way contexts are met."""
     monkeypatch.setattr(subtrees_first, "_WALK_AFTER", 0)
-    codes = [(row % 3, row % 4) for row in range(40)]
+    codes: list[tuple[int, ...]] = [(row % 3, row % 4) for row in range(40)]
     case = Case((3, 4), codes, [float(row) for row in range(39)] + [90.0], 39)
     validity = case.validity(pcor.LOF(k=2, min_population=4))
     weights = case.table.cells.cell_counts
