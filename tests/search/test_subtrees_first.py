@@ -53,7 +53,7 @@ def check(validity: Validity, step: int, sort: int, walk: int, most: int) -> Non
         patch.setattr(best_first, "_SORT_AFTER", sort)
         patch.setattr(subtrees_first, "_WALK_AFTER", walk)
         patch.setattr(subtrees_first, "_FIRST_LOOKS", min(most, 4))
-        patch.setattr(subtrees_first, "_MOST_LOOKS", 4 * most)
+        patch.setattr(subtrees_first, "_MOST_LOOKS", most)
         plain, walked = BestFirst(validity, weights), valid_first(validity, weights)
         while not plain.finished:
             plain.advance()

@@ -8,7 +8,8 @@ from one zeta transform. Memory is that of one block. Where subtrees can be sett
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import accumulate
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,6 +18,7 @@ from pcor.public.space import Indices, Space
 from pcor.search.subtrees import Subtrees, subtrees
 from pcor.search.validity import Validity
 from pcor.support.arrays import NDArray, np
+from pcor.support.threads import one_by_one
 
 if TYPE_CHECKING:
     from pcor.rows.cells import Cells
@@ -30,6 +32,11 @@ LARGEST_BLOCK = 1 << 14
 
 # Contexts that one walk over subtrees judges, at a byte each.
 LARGEST_WALK = 1 << 22
+
+# Blocks that are judged before the first of them is handed out.
+_TOGETHER = 8
+
+Verdicts = NDArray[np.bool_]
 
 
 def inner_chains(space: Space, largest: int = LARGEST_BLOCK) -> int:
@@ -60,8 +67,10 @@ def blocks(validity: Validity) -> Iterator[Block]:
         if walk is not None:
             yield from walked_blocks(validity, walk)
             return
-        for first in range(0, space.size, block_size(space)):
-            yield block(validity, space, first)
+        firsts = range(0, space.size, block_size(space))
+        validity.read()  # before threads do
+        together = _TOGETHER if validity.detector.has_kernel else 1
+        yield from _side_by_side(firsts, together, partial(block, validity, space))
         return
     for first in range(0, max(1, len(members)), LARGEST_BLOCK):
         indices = members[first : first + LARGEST_BLOCK]
@@ -80,19 +89,34 @@ def walked_blocks(validity: Validity, walk: Subtrees) -> Iterator[Block]:
     """Yield the verdicts from walks over subtrees, with the populations of the valid contexts."""
     space, cells = walk.space, validity.table.cells
     size, walked = block_size(space), block_size(space, LARGEST_WALK)
-    least = validity.detector.min_population
     for start in range(0, space.size, walked):
         verdicts = walk.valid(start, walked)
-        for first in range(start, start + walked, size):
+
+        def judged(first: int, start: int = start, verdicts: Verdicts = verdicts) -> Block:
             valid = verdicts[first - start : first - start + size]
             populations = np.zeros(size, dtype=np.int64)
             indices = np.arange(first, first + size, dtype=np.uint64)
             if valid.any():
                 populations = _populations(cells, space, first)
-                valid = valid & (populations >= least)
+                valid = valid & (populations >= validity.detector.min_population)
             if space.schema.limited:
                 valid[valid] = space.admitted(space.words_of(indices[valid]))
-            yield Block(indices, valid, populations)
+            return Block(indices, valid, populations)
+
+        yield from _side_by_side(range(start, start + walked, size), _TOGETHER, judged)
+
+
+def _side_by_side(firsts: range, together: int, judge: Callable[[int], Block]) -> Iterator[Block]:
+    """Yield the blocks that start at some indices in order, so many at a time on all cores."""
+    for start in range(0, len(firsts), together):
+        some = firsts[start : start + together]
+        done: dict[int, Block] = {}
+
+        def work(place: int, some: range = some, done: dict[int, Block] = done) -> None:
+            done[place] = judge(some[place])
+
+        one_by_one(len(some), work)
+        yield from (done[place] for place in range(len(some)))
 
 
 def _populations(cells: Cells, space: Space, first: int) -> NDArray[np.int64]:

@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 _WALK_AFTER = 384
 _FIRST_LOOKS = 256
 
-# After so many looks, or contexts found, all verdicts are computed on all cores.
-_MOST_LOOKS = 1 << 15
+# After so many looks, or contexts found, all verdicts are computed on all cores. A walk to the end
+# looks at no more boxes than that does, but on one core and with a heap.
+_MOST_LOOKS = 1 << 18
 _MOST_FOUND = 1 << 14
 
 
@@ -102,7 +103,7 @@ class SubtreesFirst(BestFirst):
         indices, weights, left = heaviest.find(self._step, self._looks)
         self._looked += self._looks - left
         self._found += len(indices)
-        self._looks = min(2 * self._looks, _MOST_LOOKS // 4)
+        self._looks = max(_FIRST_LOOKS, self._looked // 4)
         new = ~np.isin(indices, self._first_ranked)
         new[new] = self._large_enough(indices[new])
         indices = np.concatenate([self._waiting, indices[new]])
