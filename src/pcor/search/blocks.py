@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import accumulate
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pcor.public.space import Indices, Space
 from pcor.search.subtrees import Subtrees, subtrees
@@ -36,7 +36,7 @@ LARGEST_WALK = 1 << 22
 # Blocks that are judged before the first of them is handed out.
 _TOGETHER = 8
 
-Verdicts = NDArray[np.bool_]
+Verdicts: TypeAlias = "NDArray[np.bool_]"
 
 
 def inner_chains(space: Space, largest: int = LARGEST_BLOCK) -> int:
