@@ -29,8 +29,10 @@ from tests.helpers.waiting import DEADLINE
 # -- interrupted, or broken inside ----------------------------------------------------------------
 
 
-def interrupted_while_writing(path: Path, text: str, encoding: str | None = None) -> int:
-    with open(path, "w", encoding=encoding) as half:
+def interrupted_while_writing(
+    path: Path, text: str, encoding: str | None = None, newline: str | None = None
+) -> int:
+    with open(path, "w", encoding=encoding, newline=newline) as half:
         half.write(text[: len(text) // 2])
     raise KeyboardInterrupt
 
@@ -140,7 +142,6 @@ from pcor.cli import owner, run
 write = owner.write_contexts
 def watched(*args, progress, **options):
     def told(done, total):
-        progress(done, total)
         print("under way", file=sys.stderr, flush=True)
     return write(*args, progress=told, **options)
 owner.write_contexts = watched

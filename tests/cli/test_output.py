@@ -56,7 +56,7 @@ def test_whoever_reads_a_file_is_told_once_how_long_an_audit_takes(
     with output.progress_bar("auditing") as step:
         step(1, 10)
         step(2, 10)
-    assert capsys.readouterr().err == "auditing: about 18 seconds left\n"
+    assert capsys.readouterr().err == "auditing: about 18 s left\n"
     with output.progress_bar("records", count=True) as step:  # their time is no fact to tell
         step(1, 10)
     assert capsys.readouterr().err == ""

@@ -43,7 +43,7 @@ def test_a_pair_of_keys_is_made_and_nothing_is_replaced(tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     for words in ([private], [tmp_path / "b.key", "--public", shared]):
         again = pcor_("ledger", "keygen", *words)
-        assert (again.code, "is there already" in again.err) == (2, True)
+        assert (again.code, "exists; give another" in again.err) == (2, True)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -104,7 +104,7 @@ def test_a_refusal_says_what_is_wrong_and_ends_with_2(
     out.write_text(out.read_text().replace("400.5", "400.6"))
     changed = pcor_("verify", out, "--key", public(key))
     assert (changed.code, "was changed after it was signed" in changed.err) == (2, True)
-    assert release(files, "--out", out).code == 0
+    assert release(files, "--out", out, "--force").code == 0
     unsigned = pcor_("verify", out, "--key", public(key))
     assert (unsigned.code, "is not signed" in unsigned.err) == (2, True)
 
@@ -140,7 +140,7 @@ def test_a_letter_is_written_beside_the_certificate_and_signed_like_it(
     assert told.json["certificate"] == pcor.verify(out, pcor.PublicKey.load(public(key)))
     own = files.folder / "own.txt"
     own.write_text("<!doctype html>About {{ record }}, from us")
-    assert release(files, *words, "--letter-template", own).code == 0
+    assert release(files, *words, "--letter-template", own, "--force").code == 0
     assert letter.read_text().startswith("<!doctype html>About 17, from us<script")
     assert pcor_("verify", letter, "--key", public(key)).code == 0
 

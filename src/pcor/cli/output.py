@@ -197,6 +197,8 @@ def progress_bar(what: str, *, count: bool = False) -> Iterator[Callable[[int, i
 
 def _estimate(what: str) -> Callable[[int, int], None]:
     """Return what says on stderr, once, about how long the rest takes."""
+    from pcor.releasing.estimate import duration  # brings more of the library along
+
     began, told = time.monotonic(), False
 
     def step(done: int, total: int) -> None:
@@ -204,6 +206,6 @@ def _estimate(what: str) -> Callable[[int, int], None]:
         passed = time.monotonic() - began
         if not told and passed > ESTIMATE_AFTER and 0 < done < total:
             told = True
-            tell(f"{what}: about {passed * (total - done) / done:.0f} seconds left")
+            tell(f"{what}: about {duration(passed * (total - done) / done)} left")
 
     return step

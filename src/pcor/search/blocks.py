@@ -39,13 +39,14 @@ _TOGETHER = 8
 Verdicts: TypeAlias = "NDArray[np.bool_]"
 
 
-def inner_chains(space: Space, largest: int = LARGEST_BLOCK) -> int:
+def inner_chains(space: Space, largest: int | None = None) -> int:
     """Return how many chains vary inside a block: the first ones."""
+    most = LARGEST_BLOCK if largest is None else largest
     sizes = accumulate(space.radices, int.__mul__)
-    return max(1, sum(size <= largest for size in sizes))
+    return max(1, sum(size <= most for size in sizes))
 
 
-def block_size(space: Space, largest: int = LARGEST_BLOCK) -> int:
+def block_size(space: Space, largest: int | None = None) -> int:
     """Return how many contexts a block of the space has."""
     return prod(space.radices[: inner_chains(space, largest)])
 
