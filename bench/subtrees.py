@@ -1,10 +1,10 @@
 """``python -m bench.subtrees``: COE, direct releases and the audit of many LOF outliers, in refits.
 
 Records are picked as ``random_outliers`` does: a random context, each value in it with chance 1/2,
-and in it a random flagged row. The unit is the refit of bench.naive, measured in this run. Each
-figure is given twice: by the clock, and by the processor time of all cores, which other work on the
-machine disturbs less. Never the median alone: the slowest records are other records. ``QUICK=1``
-looks at fewer of them.
+and in it a random flagged row. The unit is the refit of bench.naive, measured anew before each
+record, since other work on the machine slows both. Each figure is given twice: by the clock, and by
+the processor time of all cores. Never the median alone: the slowest records are other records.
+``QUICK=1`` looks at fewer of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import random
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import pcor
@@ -35,40 +35,52 @@ def timed(action: Callable[[], object]) -> Seconds:
     return time.perf_counter() - clock, time.process_time() - processor
 
 
-def refit(table: pcor.Table, naive: Naive, records: list[int]) -> Seconds:
-    """Return the median seconds of one naive LOF verification of a random context."""
-    numbers, taken = random.Random(1), []  # noqa: S311 (which contexts to time)
-    for key in records[:5]:
-        record = table.record(key)
-        for _ in range(6):
-            mask = record.space.mask(numbers.randrange(record.space.size))
-            taken.append(timed(partial(naive.verify, "lof", mask, record.value)))
-    clock, processor = zip(*taken, strict=True)
-    return statistics.median(clock), statistics.median(processor)
+class Refits:
+    """Measures actions in refits: one naive LOF verification of a random context each."""
 
+    def __init__(self, table: pcor.Table, naive: Naive, record: int) -> None:
+        self._naive, self._record = naive, table.record(record)
+        self._numbers = random.Random(1)  # noqa: S311 (which contexts to time)
 
-def report(what: str, taken: list[Seconds], unit: Seconds) -> None:
-    """Print the median, the 90 % quantile and the worst, in refits."""
-    words = []
-    for column, name in enumerate(("by the clock", "of processor time")):
-        ratios = sorted(one[column] / unit[column] for one in taken)
-        high = ratios[min(len(ratios) - 1, 9 * len(ratios) // 10)]
-        words.append(
-            f"{statistics.median(ratios):,.1f} / {high:,.1f} / {ratios[-1]:,.1f} refits {name}"
+    def _unit(self) -> Seconds:
+        space, taken = self._record.space, []
+        for _ in range(3):
+            mask = space.mask(self._numbers.randrange(space.size))
+            taken.append(timed(partial(self._naive.verify, "lof", mask, self._record.value)))
+        clock, processor = zip(*taken, strict=True)
+        return statistics.median(clock), statistics.median(processor)
+
+    def report(self, what: str, actions: Sequence[Callable[[], object]]) -> None:
+        """Print the median, the 90 % quantile and the worst of some actions."""
+        actions[0]()  # compiled before it is timed
+        ratios: list[list[float]] = [[], []]
+        for action in actions:
+            unit = self._unit()
+            for column, took in enumerate(timed(action)):
+                ratios[column].append(took / unit[column])
+        words = [
+            f"{statistics.median(some):,.1f} / {quantile(some):,.1f} / {max(some):,.1f}"
+            for some in ratios
+        ]
+        print(
+            f"{what}, {len(actions)} records, median / 90 % / worst, in refits: {words[0]} by the "
+            f"clock; {words[1]} of processor time",
+            flush=True,
         )
-    print(f"{what}, {len(taken)} records, median / 90 % / worst: {'; '.join(words)}", flush=True)
+
+
+def quantile(some: list[float]) -> float:
+    """Return what nine of ten do not exceed."""
+    return sorted(some)[min(len(some) - 1, 9 * len(some) // 10)]
 
 
 def main() -> None:
     """Measure and print."""
     name, rows, schema = load()
-    table, naive = pcor.Table(rows, schema), Naive(rows, schema)
+    table = pcor.Table(rows, schema)
     records = random_outliers(table, random.Random(0), RELEASES)  # noqa: S311 (which to time)
-    unit = refit(table, naive, records)
-    cores = len(os.sched_getaffinity(0))
-    print(
-        f"{name}; {cores} cores; a refit: {unit[0] * 1e3:.1f} ms, {unit[1] * 1e3:.1f} of processor"
-    )
+    refits = Refits(table, Naive(rows, schema), records[0])
+    print(f"{name}; {len(os.sched_getaffinity(0))} cores")
 
     def direct(key: int, seed: int) -> None:
         pcor.release(table, key, 0.2, "lof", "direct", chooser=SeededRandomSource(seed))
@@ -76,24 +88,12 @@ def main() -> None:
     def audit(key: int) -> None:
         removals(Validity(table, table.record(key), pcor.LOF()))
 
-    coe(table, records, unit)
-    for key in records[:2]:  # compiled before it is timed
-        direct(key, 0)
-    releases = [timed(partial(direct, key, seed)) for seed, key in enumerate(records)]
-    report("direct release, lof", releases, unit)
-    audit(records[0])
-    audits = [timed(partial(audit, key)) for key in records[:AUDITS]]
-    report("leave-one-out audit, lof", audits, unit)
-
-
-def coe(table: pcor.Table, records: list[int], unit: Seconds) -> None:
-    """Measure the complete COE of some records."""
     for detector, count in (("lof", COE), ("grubbs", OTHERS), ("histogram", OTHERS)):
-        pcor.matching_contexts(table, records[0], detector)
-        taken = [
-            timed(partial(pcor.matching_contexts, table, key, detector)) for key in records[:count]
-        ]
-        report(f"complete COE, {detector}", taken, unit)
+        coe = partial(pcor.matching_contexts, table, detector=detector)
+        refits.report(f"complete COE, {detector}", [partial(coe, key) for key in records[:count]])
+    draws = [partial(direct, key, seed) for seed, key in enumerate(records)]
+    refits.report("direct release, lof", draws)
+    refits.report("leave-one-out audit, lof", [partial(audit, key) for key in records[:AUDITS]])
 
 
 if __name__ == "__main__":

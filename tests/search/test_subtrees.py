@@ -14,6 +14,7 @@ from pcor.search import blocks as blocks_module
 from pcor.search.blocks import Block, block, block_size, walked_blocks
 from pcor.search.subtrees import Subtrees, subtrees
 from pcor.search.validity import Validity
+from tests.helpers import naive
 from tests.helpers.family_tables import family_table
 from tests.helpers.kernel_cases import EXAMPLES, SMALL, Case, cases, lofs
 
@@ -64,6 +65,19 @@ def test_subtrees_of_a_family_have_the_verdicts_of_their_contexts(
     lof = pcor.LOF(k=k, threshold=threshold, min_population=least)
     validity = Validity(some.table, some.table.record(some.record), lof)
     assert found(validity) == expected(validity)
+
+
+@settings(max_examples=EXAMPLES // 6)
+@given(st.integers(0, 2**32 - 1))
+def test_subtrees_have_the_coe_of_the_slow_twin(seed: int) -> None:
+    """Every context of the family and every factor by the definition."""
+    some = family_table(seed, largest=3, rows=24)
+    definition = some.coe(naive.lof(k=3, threshold=1.5, ties="lower"), 5)
+    if definition is None:
+        return  # a factor too near the threshold for the twin to tell
+    lof = pcor.LOF(k=3, threshold=1.5, min_population=5)
+    validity = Validity(some.table, some.table.record(some.record), lof)
+    assert sorted(map(validity.record.space.mask, found(validity))) == sorted(definition)
 
 
 def many_contexts(seed: int) -> Validity:

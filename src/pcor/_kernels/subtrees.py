@@ -31,6 +31,9 @@ NODE_SIZE, SUMS = 6, 2
 _UNKNOWN = np.uint64(2)
 _NO_STEP = 64
 
+# With so few needed steps every window is judged: that is cheaper than a bound.
+_FEW = 3
+
 _FIRST, _COUNT, _END = range(3)
 
 
@@ -170,16 +173,53 @@ def look(walk: SubtreeWalk, depth: int, node: Array, sums: Array) -> int:
         # One needed step means two windows, and both were judged.
         if not needed & (needed - np.uint64(1)):
             return same
+        if _count(needed) <= _FEW:
+            if _all_alike(walk, n, place, needed, node[ALL]):
+                return same
+            return int(_split(walk, n, place, node))
         sure, _ = _chosen(near, n, place, rest)
         around = sums.min() if node[ALL] else sums.max()
         if settled(near, n, place, sure, rule, node[ALL] == 1, around):
             return same
-    k = rule[0]
-    closest = near.required[max(0, place - k) : place + k + 1]
-    node[STEP] = _commonest(closest[: n - max(0, place - k)], rest, walk.planes)
+    return int(_split(walk, n, place, node))
+
+
+@kernel
+def _split(walk: SubtreeWalk, n: int, place: int, node: Array) -> int:
+    """Choose the step to be decided: the commonest among the k nearest rows on each side."""
+    required, low = walk.near.required, max(0, place - walk.rule[0])
+    closest = required[low : min(n, place + walk.rule[0] + 1)]
+    node[STEP] = _commonest(closest, node[REST], walk.planes)
     if node[STEP] == _NO_STEP:
-        node[STEP] = _commonest(near.required[:n], rest, walk.planes)
+        node[STEP] = _commonest(required[:n], node[REST], walk.planes)
     return OPEN
+
+
+@kernel
+def _all_alike(walk: SubtreeWalk, n: int, place: int, needed: Any, verdict: Any) -> bool:
+    """Judge every window that a few open steps make; tell whether all have this verdict."""
+    out = needed & (~needed + np.uint64(1))
+    # Every set of these steps but none and all of them, in turn out.
+    while out != needed:
+        closed = np.uint64(0)
+        left = out
+        while left:
+            closed |= walk.steps.higher[number_of(left & (~left + np.uint64(1)))]
+            left &= left - np.uint64(1)
+        if _without(walk.near, n, place, closed & needed, walk.rule)[0] != (verdict == 1):
+            return False
+        out = (out - needed) & needed
+    return True
+
+
+@kernel
+def _count(bits: Any) -> int:
+    """Return how many bits are set."""
+    count = 0
+    while bits:
+        bits &= bits - np.uint64(1)
+        count += 1
+    return count
 
 
 @kernel
