@@ -24,7 +24,7 @@ from pcor.mechanism.selection import SystemRandomSource
 from pcor.public.grid import MetricGrid
 from pcor.releasing.certificate import JSON_SCHEMA
 from pcor.releasing.fact_draws import rank_scores
-from pcor.releasing.facts import Fact, PlannedCount, PlannedQuantile, plausible
+from pcor.releasing.facts import Fact, PlannedCount, PlannedQuantile, in_words, plausible
 from pcor.releasing.request import Request
 from tests.helpers import naive
 from tests.helpers.fact_ratios import APART, SCHEMA
@@ -199,6 +199,21 @@ def test_the_scores_of_a_quantile_are_those_of_its_twin(
     scores = rank_scores(rows, fact, target).tolist()
     assert [Fraction(score, share.denominator) for score in scores] == twin
     assert max(scores) == 0
+
+
+def test_a_number_that_noise_made_impossible_does_not_seem_sure() -> None:
+    planned = PlannedCount("rank", Fraction(1, 10), rows=1, side="high")
+    fact = planned.fact(-100)
+    assert (fact.value, fact.low, fact.high) == (1, 1, 1 + planned.width)
+
+
+def test_where_rows_of_a_person_are_left_out_the_sentence_says_so() -> None:
+    told = Fact("count", 90, 80, 100, Fraction(1))
+    people: dict[str, Any] = {"person": "who", "rows_per_person": 3, "over": "keep"}
+    schema = pcor.Schema(metric="pay", attributes={"job": ["a", "b"]}, rows="claims", **people)
+    assert in_words([told], schema, pcor.LOF()) == (
+        "about 90 claims (80 to 100); of each person at most 3 claims are counted"
+    )
 
 
 @pytest.mark.parametrize(("factor", "accepted"), [("1", True), ("0.7", False), ("1.3", False)])

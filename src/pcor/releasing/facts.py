@@ -145,9 +145,14 @@ class PlannedCount:
         return f"the {_spoken(self.name)} within {self.width:,} of the truth"
 
     def fact(self, noisy: int) -> Fact:
-        """Return what is released of a noisy number. V is there, so there is at least one row."""
-        value, low = max(1, noisy), max(1, noisy - self.width)
-        return Fact(self.name, value, low, max(value, noisy + self.width), self.epsilon)
+        """Return what is released of a noisy number. V is there, so there is at least one row.
+
+        The interval reaches as far above the number that is told as the noise does: where noise
+        would have made it impossible, about the noise itself it could end at 1 and seem sure.
+        """
+        value = max(1, noisy)
+        low, high = max(1, value - self.width), value + self.width
+        return Fact(self.name, value, low, high, self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -356,7 +361,11 @@ def in_words(facts: Sequence[Fact], schema: Schema, detector: Detector) -> str:
             of_whom = "of them" if counted else schema.noun
             side = fact.side or detector.side or _SIDES[0]
             counted.append(f"about {fact.value:,} ({_interval(fact)}) {of_whom} as {side}")
-    return "; ".join(filter(None, [", ".join(counted), " and ".join(quantiles)]))
+    if (counted or quantiles) and schema.unit.chooses:
+        kept = f"of each person at most {schema.unit.rows:,} {schema.noun} are counted"
+    else:
+        kept = ""
+    return "; ".join(filter(None, [", ".join(counted), " and ".join(quantiles), kept]))
 
 
 def _quantile_in_words(fact: Fact, schema: Schema, *, bare: bool) -> str:
