@@ -81,6 +81,16 @@ def people_totals(
 
 
 @kernel
+def place_sums(places: Array, adds: Array, out: Array) -> None:
+    """Sum what the places of each row add, as one number for each row."""
+    for row in range(len(places)):
+        total = out[row]
+        for place in places[row]:
+            total += adds[place]
+        out[row] = total
+
+
+@kernel
 def cell_totals(masks: Array, required: Array, weights: Array, out: Array) -> None:
     """Sum several weights of the covered cells, for each context: shape (kinds, contexts)."""
     for row in range(len(masks)):

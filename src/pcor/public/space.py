@@ -213,21 +213,17 @@ class Space:
             indices += level * np.uint64(stride)
         return indices
 
-    def indices_of_cells(self, places: NDArray[np.int64]) -> Indices:
-        """Return the index of the smallest numbered context that covers each cell.
+    @cached_property
+    def index_of_value(self) -> Indices:
+        """What each value adds to the index of the smallest numbered context that covers a cell.
 
-        Args:
-            places: one row for each cell: the position of its value of each attribute. A value
-                adds to an index whatever the others are, so this is a sum of a few numbers.
+        By the position of its bit. It does so whatever the cell's other values are.
         """
         adds = np.zeros(self.schema.width, dtype=np.uint64)
         for stride, one in zip(self.strides, self.chains, strict=True):
             for number, step in enumerate(one.steps, 1):
                 adds[unpack([step], self.schema.width)[0]] = number * stride
-        indices = np.zeros(len(places), dtype=np.uint64)
-        for column in places.T:
-            indices += adds[column]
-        return indices
+        return adds
 
     def _touched(self, words: Words, step: int) -> NDArray[np.bool_]:
         """Return which rows have a value of a step."""

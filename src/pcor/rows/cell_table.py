@@ -165,7 +165,7 @@ class CellTable(Cells):
         pairs = nearest_places(
             self.pair_cells, self.counts, self.place(value), wanted, len(self.cell_required)
         )
-        return self._narrowed(pairs, np.arange(len(self.cell_numbers)))
+        return self if len(pairs) == len(self.values) else self._narrowed(pairs)
 
     def nearest_in(self, masks: Words, value: float, wanted: int) -> CellTable:
         """Return only the pairs with the nearest rows of some context on each side of a metric.
@@ -183,7 +183,7 @@ class CellTable(Cells):
             for side, rows in ((pairs[:middle][::-1], wanted), (pairs[middle:], wanted + 1)):
                 counts = self.counts[side]
                 seen[side[np.cumsum(counts) - counts < rows]] = True
-        return self._narrowed(np.flatnonzero(seen), np.arange(len(self.cell_numbers)))
+        return self._narrowed(np.flatnonzero(seen))
 
     def near(self, mask: Words) -> CellTable:
         """Return what the context and its one-bit neighbours can cover."""
@@ -217,7 +217,7 @@ class CellTable(Cells):
         if counts[pair] == 0:
             # A pair of no rows would still be a minimum or maximum; a cell of none harms nobody.
             kept = np.delete(np.arange(len(counts)), pair)
-            changed = changed._narrowed(kept, np.arange(len(self.cell_numbers)))
+            changed = changed._narrowed(kept)
         return changed._recounted(cell, -1)
 
     def with_row(self, required: Words, places: NDArray[np.int64], value: float) -> CellTable:
@@ -269,7 +269,11 @@ class CellTable(Cells):
             cell_squares=np.where(here, weighted @ self.centred[pairs], self.cell_squares),
         )
 
-    def _narrowed(self, pairs: NDArray[np.int64], cells: NDArray[np.int64]) -> CellTable:
-        of_cells = {name: getattr(self, name)[cells] for name in _CELL_COLUMNS}
+    def _narrowed(
+        self, pairs: NDArray[np.int64], cells: NDArray[np.int64] | None = None
+    ) -> CellTable:
+        """Return some of the pairs, with some of the cells or all of them."""
+        columns = [] if cells is None else _CELL_COLUMNS
+        of_cells = {name: getattr(self, name)[cells] for name in columns}
         of_pairs = {name: getattr(self, name)[pairs] for name in _PAIR_COLUMNS}
         return replace(self, **of_cells, **of_pairs)

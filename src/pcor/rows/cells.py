@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -102,6 +103,19 @@ class Cells(ABC):
         Raises:
             TooLarge: an engine may not hand over that many.
         """
+
+    def value_totals(self, weights: NDArray[np.int64], width: int) -> NDArray[Any]:
+        """Return the summed weights of the cells that have each value, by its position."""
+        if np.array_equal(weights, self.cell_counts):
+            return np.append(self._rows_of_values, np.zeros(width - len(self._rows_of_values)))
+        several = self.cell_places.shape[1]
+        return np.bincount(self.cell_places.ravel(), np.repeat(weights, several), width)
+
+    @cached_property
+    def _rows_of_values(self) -> NDArray[Any]:
+        """How many rows have each value, up to the last that any has; every record needs them."""
+        several = self.cell_places.shape[1]
+        return np.bincount(self.cell_places.ravel(), np.repeat(self.cell_counts, several))
 
     @abstractmethod
     def with_row(self, required: Words, places: NDArray[np.int64], value: float) -> Cells:

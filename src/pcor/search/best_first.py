@@ -17,10 +17,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from pcor.mechanism.ordered_selection import Run
-from pcor.public.context import Words, unpack
+from pcor.public.context import unpack
 from pcor.public.schema import LARGEST_LIST, MOST_STEPS
 from pcor.public.space import Space, clauses_and_items
 from pcor.search.blocks import block, block_size
+from pcor.search.steps import Steps
 from pcor.search.validity import Validity
 from pcor.support.arrays import NDArray, np
 
@@ -58,16 +59,21 @@ class Descent:
 
     def __init__(self, record: Record, cells: Cells, weights: NDArray[np.int64]) -> None:
         self.space = _lightest_first(record.space, cells, weights)
-        self.required = self.space.indices_of_cells(cells.cell_places).astype(np.int64)
-        self._weights = weights
+        self.required = _first_to_cover(self.space, cells)
+        self._cells, self._weights = cells, weights
         self._radices = np.array(self.space.radices, dtype=np.int64)
         self._steps = len(self.space.steps)
         self.steps_fit = self._steps <= MOST_STEPS
-        if self.steps_fit:
-            self._begin(cells)
+        self._begun = False
 
-    def _begin(self, cells: Cells) -> None:
-        """Number the steps in the order in which they may be removed, the last of a chain first."""
+    def _begin(self) -> None:
+        """Number the steps in the order in which they may be removed, the last of a chain first.
+
+        Once, and not before the first context is visited: where all are listed none is.
+        """
+        if self._begun:
+            return
+        self._begun = True
         space, fields = self.space, []
         number: dict[int, int] = {}
         attributes: dict[int, int] = {}
@@ -88,7 +94,7 @@ class Descent:
         place = np.full(space.schema.width, self._steps)
         for step, at in number.items():
             place[unpack([step], space.schema.width)[0]] = at
-        self._places = place[cells.cell_places]
+        self._places = place[self._cells.cell_places]
         self._required = self._bits_of(self.required)
         everything = int(self._weights.sum())
         self._heap = np.array([[everything, (1 << self._steps) - 1, 0]], dtype=np.int64)
@@ -116,17 +122,19 @@ class Descent:
     @property
     def finished(self) -> bool:
         """Whether every context was visited."""
-        return self._size == 0
+        return self._begun and self._size == 0
 
     @property
     def ceiling(self) -> int:
         """The most that a context not yet visited can weigh."""
+        self._begin()
         return int(self._heap[0, 0])
 
     def visit(self, count: int) -> tuple[Indices, NDArray[np.int64]]:
         """Return the next contexts and their weights."""
         from pcor._kernels.best_first import visit
 
+        self._begin()
         found = np.empty((count, 2), dtype=np.int64)
         room = self._size + count * max(self._steps, 1)
         if room > len(self._heap):
@@ -144,6 +152,7 @@ class Descent:
         An open end of the heap stands for itself and for all contexts below it: those without
         some of the steps that may still be removed. Limits on whole contexts leave fewer.
         """
+        self._begin()
         ends = self._heap[: self._size]
         return bounds(ends[:, 0], self._below[ends[:, 2]])
 
@@ -313,10 +322,16 @@ class BestFirst(RankedCandidates):
         return verdicts
 
     def _verdicts_one_by_one(self, indices: Indices) -> NDArray[np.bool_]:
+        if self._few_members and self._by_steps.helps:
+            return self._by_steps.judge(indices.astype(np.uint64))
         words = self._space.words_of(indices.astype(np.uint64))
         if self._few_members:  # and these are some of them
             return self._validity.judge(self._validity.cells, words)
         return self._validity.of_words(words)
+
+    @cached_property
+    def _by_steps(self) -> Steps:
+        return Steps(self._validity, self._space)
 
     def _sort(self) -> None:
         """Put all that is not ranked in order, if the space is not too large for that.
@@ -352,22 +367,24 @@ class BestFirst(RankedCandidates):
 
     def _sort_members(self) -> None:
         """Put the contexts that the limits leave in order, of a space with too many others."""
-        members, words = listed_members(self._space)
+        members = listed_members(self._space)
         if self._space.size <= LARGEST_LIST:
             utilities = self._descent.totals(self._weights)[members]
         else:
+            words = self._space.words_of(members.astype(np.uint64))
             utilities = self._validity.table.cells.totals(words, self._weights)
         if self._brevity:
+            words = self._space.words_of(members.astype(np.uint64))
             utilities -= self._brevity * clauses_and_items(self._space.schema, words)[1]
         order = np.argsort(-utilities, kind="stable")
         self._sorted, self._falling = members[order], utilities[order]
 
 
-def listed_members(space: Space) -> tuple[NDArray[np.int64], Words]:
-    """Return the contexts of a space that the limits leave, and their bits."""
+def listed_members(space: Space) -> Indices:
+    """Return the contexts of a space that the limits leave."""
     if space.members is None:
         raise RuntimeError("a plan admits only spaces that can be walked or listed")
-    return space.members.astype(np.int64), space.words_of(space.members)
+    return space.members.astype(np.int64)
 
 
 def heaviest_first(totals: NDArray[np.int64], visited: NDArray[np.bool_]) -> Indices:
@@ -382,14 +399,22 @@ def heaviest_first(totals: NDArray[np.int64], visited: NDArray[np.bool_]) -> Ind
     return left[np.argsort(-totals[left], kind="stable")]
 
 
+def _first_to_cover(space: Space, cells: Cells) -> Indices:
+    """Return the index of the smallest numbered context that covers each cell."""
+    from pcor._kernels.coverage import place_sums
+
+    indices = np.zeros(len(cells.cell_places), dtype=np.uint64)
+    place_sums(cells.cell_places, space.index_of_value, indices)
+    return indices.astype(np.int64)
+
+
 def _lightest_first(space: Space, cells: Cells, weights: NDArray[np.int64]) -> Space:
     """Number the chains by rising weight.
 
     Contexts that lack only light values come early, and numbered this way they share their outer
     levels: few blocks hold them, and blocks that lack a heavy value wait until they are needed.
     """
-    places, several = cells.cell_places.ravel(), cells.cell_places.shape[1]
-    weight = np.bincount(places, np.repeat(weights, several), space.schema.width)
+    weight = cells.value_totals(weights, space.schema.width)
     chains = [
         float(weight[unpack([sum(one.steps)], space.schema.width)[0]].sum()) for one in space.chains
     ]

@@ -107,7 +107,8 @@ class MarginOrder(RankedCandidates):
 
     def _list_members(self) -> None:
         """Visit the contexts that the limits leave, of a space with too many others."""
-        members, words = listed_members(self._space)
+        members = listed_members(self._space)
+        words = self._space.words_of(members.astype(np.uint64))
         self._listed = True
         self._wait(members, self._scores_of(words, self._cells.totals(words, self._weights)))
 
