@@ -189,7 +189,7 @@ def test_a_context_as_sql_selects_its_rows_of_dates_that_are_no_texts(
     metric = [float(row) for row in range(len(days))]
     arrow = {"DATE": pa.date32(), "TIMESTAMP": pa.timestamp("us")}[column]
     table = pcor.Table(pa.table({"day": pa.array(days, arrow), "m": metric}), declared)
-    for low, high in [(0, 1), (10, 13), (11, 11), (0, 13)]:
+    for low, high in [(0, 1), (2, 4), (3, 3), (0, 4)]:
         mask = sum(1 << code for code in range(low, high + 1))
         values, _ = table.distribution(mask)
         condition = pcor.Context.from_mask(declared, mask).where()
