@@ -159,6 +159,11 @@ class World:
         return None if job is None else job.shown
 
 
+def wait_for_news(place: World) -> None:
+    """Wait for as long as the service answers whether it is ready as it did before."""
+    time.sleep(2 * place.service.settings.readiness)
+
+
 @contextmanager
 def statements(service: Service) -> Iterator[list[str]]:
     """Note the statements that a service sends to its database, in their order."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import resource
 import sqlite3
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
@@ -15,13 +14,8 @@ import pytest
 from sqlalchemy import event, text
 from sqlalchemy.exc import OperationalError
 
-from tests.helpers.service_world import World, statements, world
+from tests.helpers.service_world import World, statements, wait_for_news, world
 from tests.helpers.waiting import until
-
-
-def wait_for_news(place: World) -> None:
-    """Wait for as long as the service says what it said before."""
-    time.sleep(2 * place.service.settings.readiness)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from tests.helpers.service_world import (
     StoppedClock,
     World,
     statements,
+    wait_for_news,
     world,
 )
 from tests.helpers.waiting import DEADLINE, until
@@ -102,6 +103,11 @@ def other_key(place: World) -> Any:
     return again
 
 
+def ready_anew(place: World) -> Any:
+    wait_for_news(place)
+    return place.api.get("/v1/readiness")
+
+
 WAYS: dict[str, Callable[[World, str], Any]] = {
     "the same key": lambda place, _: repeat(place),
     "another key": lambda place, _: other_key(place),
@@ -117,7 +123,7 @@ WAYS: dict[str, Callable[[World, str], Any]] = {
     "the page that asks": lambda place, _: Person(place, ANALYST).get(
         f"/ask?dataset={DATASET}&record={OUTLIER}&preset=medium"
     ),
-    "readiness": lambda place, _: place.api.get("/v1/readiness"),
+    "readiness": lambda place, _: ready_anew(place),
 }
 
 
