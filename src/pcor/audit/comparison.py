@@ -152,6 +152,13 @@ class AuditCase(OwnerOnly):
             far=far,
         )
 
+    def with_facts(self, ratio: float | None) -> float | None:
+        """The largest log ratio of context and facts together, at most, given the context's.
+
+        Given the context, facts cost their part of epsilon on any two tables.
+        """
+        return None if ratio is None else ratio + float(self.plan.bill.facts)
+
 
 def sign(change: Neighbour) -> int:
     """Return 1 for rows that come and -1 for rows that go."""

@@ -30,6 +30,8 @@ def largest_ratio(
 ) -> float | None:
     """Return the largest log ratio of all changes, where that is not too much work.
 
+    With facts it is that of the context and the most that they can add.
+
     Args:
         case: the record, the plan and the table.
         metrics: those of newcomers.
@@ -40,7 +42,7 @@ def largest_ratio(
         return None
     way = comparison(case)
     ratios = [way.against(change).ratio for change in changes]
-    return max((ratio for ratio in ratios if ratio is not None), default=None)
+    return case.with_facts(max((ratio for ratio in ratios if ratio is not None), default=None))
 
 
 def _leaving(case: AuditCase, public: Sequence[int | str]) -> Iterator[Neighbour]:
