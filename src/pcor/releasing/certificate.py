@@ -14,7 +14,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,7 +112,10 @@ class Release:
                 value = certificate.get("metric_value")
                 if value is not None and not plan.settings.show_metric:
                     # Told once, and not to be told again: the sentence is written anew.
-                    return cls(record, context, plan, private, engine=engine, facts=told)
+                    hidden = cls(record, context, plan, private, engine=engine, facts=told)
+                    dropped = ("metric_value", "signature")
+                    kept = {name: one for name, one in certificate.items() if name not in dropped}
+                    return replace(hidden, stored=kept | {"sentence": str(hidden)})
                 return cls(
                     record,
                     context,
