@@ -399,10 +399,9 @@ def _legend(plan: Plan) -> list[str]:
     epsilon = float(plan.bill.epsilon)
     factor = f", here about {math.exp(epsilon):.3g}" if epsilon <= 20 else ""
     slack = ", apart from the slack delta" if plan.bill.delta else ""
-    whose = "rows" if plan.schema.unit.is_person else "row"
     items.append(
-        f"epsilon is the cost in privacy. With or without the {whose} of somebody whom the promise "
-        "covers, the chance of an answer differs by a factor of at most "
+        f"epsilon is the cost in privacy. With or without {plan.schema.unit.whose} of somebody "
+        "whom the promise covers, the chance of an answer differs by a factor of at most "
         f"exp(epsilon){factor}{slack}."
     )
     return items
