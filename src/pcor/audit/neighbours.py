@@ -134,35 +134,34 @@ def _departures(
     """Yield the people who change COE when they leave with all of their rows."""
     rule = lof_windows.walkable_rule(validity)
     if rule is None:
-        seen = set(visible_rows(validity))
-        people = [one for one in people if one.come or not seen.isdisjoint(one.rows)]
-        yield from _rejudged_departures(validity, people, limit, progress)
-        return
-    check_verdicts(validity, "removed", [], limit)
-    # The walk takes rows away and puts none back.
-    walked = [one for one in people if not one.come]
-    taken = [one.taken for one in walked]
-    changed = lof_windows.departure_changes(validity, rule, taken, progress)
-    yield from (_departure(walked[place], lost, gained) for place, lost, gained in changed)
-    if len(walked) < len(people):
-        others = [one for one in people if one.come]
-        yield from _rejudged_departures(validity, others, limit, None)
+        changed = _rejudged_departures(validity, people, limit, progress)
+    else:
+        check_verdicts(validity, "removed", [], limit)
+        # The walk takes rows away and puts none back: of whom some come, the contexts are judged.
+        walked, others = ([one for one in people if bool(one.come) == come] for come in (0, 1))
+        taken = [one.taken for one in walked]
+        found = lof_windows.departure_changes(validity, rule, taken, progress)
+        changed = [(walked[place], lost, gained) for place, lost, gained in found]
+        changed += _rejudged_departures(validity, others, limit, None) if others else []
+        rank = {one: place for place, one in enumerate(people)}
+        changed.sort(key=lambda change: rank[change[0]])
+    for one, lost, gained in changed:
+        first, *more = one.rows
+        yield Neighbour(
+            *("removed", *first, one.people, lost, gained),
+            *(tuple(more), one.kept, one.taken, one.come, one.back),
+        )
 
 
 def _rejudged_departures(
     validity: Validity, people: list[PersonKind], limit: int | None, progress: Progress | None
-) -> Iterator[Neighbour]:
+) -> list[tuple[PersonKind, Cubes, Cubes]]:
+    """Return those of some people who change COE, by judging contexts again."""
+    seen = set(visible_rows(validity))
+    people = [one for one in people if one.come or not seen.isdisjoint(one.rows)]
     rows, come = [one.rows for one in people], [one.come for one in people]
     changed = rejudged(validity, "removed", rows, limit, progress, come)
-    return (_departure(people[place], lost, gained) for place, lost, gained in changed)
-
-
-def _departure(one: PersonKind, lost: Cubes, gained: Cubes) -> Neighbour:
-    first, *more = one.rows
-    return Neighbour(
-        *("removed", *first, one.people, lost, gained),
-        *(tuple(more), one.kept, one.taken, one.come, one.back),
-    )
+    return [(people[place], lost, gained) for place, lost, gained in changed]
 
 
 def insertions(
