@@ -56,7 +56,7 @@ class Option:
     later: bool = False
 
 
-def option(words: str, **declared: Any) -> dict[str, Option]:
+def declare(words: str, **declared: Any) -> dict[str, Option]:
     """Declare an option, as the metadata of its field."""
     return {"option": Option(words, **declared)}
 

@@ -26,7 +26,7 @@ from pcor.public.guarantee import GUARANTEES, OCDP, Guarantee, PureDP, get_guara
 from pcor.public.schema import MOST_NUMBERED, Schema
 from pcor.public.space import in_family
 from pcor.releasing.facts import EXAMPLES, SHARE, plan_facts, read_names, read_share, with_facts
-from pcor.releasing.options import Interface, Option, as_it_is, either, option
+from pcor.releasing.options import Interface, Option, as_it_is, declare, either
 from pcor.releasing.plan import Plan
 from pcor.releasing.terms import terms_of
 from pcor.search import SEARCHES, Search, get_search
@@ -59,7 +59,7 @@ class Settings:
 
     detector: str | Detector | None = field(
         default=None,
-        metadata=option(
+        metadata=declare(
             "What calls a record an outlier: lof, grubbs, histogram, tail, neighbourhood or "
             "rare_bin; by default what the schema says, or lof, or tail with --guarantee "
             f"{PureDP.name}. Settings after a colon: lof:k=10,threshold=2.0, "
@@ -74,7 +74,7 @@ class Settings:
     )
     search: str | Search = field(
         default="auto",
-        metadata=option(
+        metadata=declare(
             f"How contexts are looked for: {either('auto', *SEARCHES)}.",
             names=lambda: ("auto", *SEARCHES),
             label="Search",
@@ -83,7 +83,7 @@ class Settings:
     )
     utility: object = field(
         default="population",
-        metadata=option(
+        metadata=declare(
             "Which contexts are better: those that cover more rows (population), that share more "
             "rows with a chosen context or the start (overlap), or that cover more people (people; "
             "in memory, with a person in the schema).",
@@ -96,7 +96,7 @@ class Settings:
     )
     samples: int | None = field(
         default=None,
-        metadata=option(
+        metadata=declare(
             "How many contexts a sampling search collects before the final draw: at most a "
             "million, 100,000 for random_walk, 10,000 for depth_first and breadth_first.",
             kind="whole",
@@ -106,7 +106,7 @@ class Settings:
     )
     start: Context | None = field(
         default=None,
-        metadata=option(
+        metadata=declare(
             "A valid context to start from: a sentence ('job is CEO; any city except Rome'), JSON "
             "or bits.",
             kind="context",
@@ -115,7 +115,7 @@ class Settings:
     )
     selection: str | None = field(
         default=None,
-        metadata=option(
+        metadata=declare(
             "The mechanism of every paid draw: permute_and_flip, or exponential (the default with "
             "--delta or paper accounting).",
             names=lambda: MECHANISMS,
@@ -126,7 +126,7 @@ class Settings:
     )
     accounting: str = field(
         default="tight",
-        metadata=option(
+        metadata=declare(
             "How the cost is worked out: tight, or paper to reproduce the paper's numbers.",
             names=lambda: ACCOUNTINGS,
             only=True,
@@ -136,7 +136,7 @@ class Settings:
     )
     guarantee: str | Guarantee = field(
         default=OCDP.name,
-        metadata=option(
+        metadata=declare(
             f"{OCDP.name} (relaxed), or {PureDP.name}, which covers everyone but the record and "
             f"needs {either(*PureDP.detectors)}.",
             names=lambda: tuple(GUARANTEES),
@@ -148,7 +148,7 @@ class Settings:
     )
     delta: object = field(
         default=None,
-        metadata=option(
+        metadata=declare(
             "A small chance, such as 1e-6, that buys depth_first and breadth_first more accuracy.",
             kind="amount",
             label="Delta",
@@ -156,7 +156,7 @@ class Settings:
     )
     steepness: int | None = field(
         default=None,
-        metadata=option(
+        metadata=declare(
             f"With --guarantee {PureDP.name}: how much being an outlier counts against "
             "population; by default chosen for you.",
             kind="whole",
@@ -167,7 +167,7 @@ class Settings:
     )
     limit: int | None = field(
         default=None,
-        metadata=option(
+        metadata=declare(
             "The largest space of contexts to draw from directly: 2^24 by default, 2^22 for auto. "
             "Beyond 2^24 time and memory depend on the rows.",
             kind="whole",
@@ -180,7 +180,7 @@ class Settings:
     )
     brevity: int | None = field(
         default=None,
-        metadata=option(
+        metadata=declare(
             "How many rows each thing that the sentence names is worth: the more, the shorter.",
             kind="whole",
             least=0,
@@ -193,7 +193,7 @@ class Settings:
     )
     facts: str | Sequence[str] | None = field(
         default=None,
-        metadata=option(
+        metadata=declare(
             "Numbers about the context, paid from the same epsilon: count, rank (also rank:low, "
             "rank:high), median, quantile:0.95; several with commas. Quantiles need a grid in the "
             "schema: [metric] low, high, step.",
@@ -207,7 +207,7 @@ class Settings:
     )
     facts_share: object = field(
         default=None,
-        metadata=option(
+        metadata=declare(
             "Which part of epsilon the facts have, all together; 1/3 by default.",
             kind="amount",
             label="Share of the facts",
@@ -217,7 +217,7 @@ class Settings:
     )
     show_metric: bool = field(
         default=True,
-        metadata=option(
+        metadata=declare(
             "Whether the answer tells the record's own metric, and on which side its detector "
             "looks.",
             kind="switch",
