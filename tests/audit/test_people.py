@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from pcor.audit import (
 )
 from pcor.audit.changed import Row
 from pcor.audit.neighbours import Neighbour, insertions, removals
+from pcor.audit.people import kinds_of_people
 from pcor.errors import ParameterError
 from pcor.search.validity import Validity
 from tests.helpers.divergence import naive_divergence
@@ -215,6 +217,68 @@ def test_where_only_some_rows_of_a_person_are_counted_the_audit_counts_those(see
     seen = [one.delta for one in found.exposed for _ in range(one.people)]
     assert sorted(seen) == pytest.approx(sorted(expected), abs=ROUNDING)
     assert all(len(one.rows) <= 2 for one in found.exposed)
+
+
+CHOSEN: dict[str, dict[str, Any]] = {
+    "lof": {"detector": LOF},
+    "tail": {"detector": RULES["tail"]},
+    "grubbs": {"detector": RULES["grubbs"]},
+    "people": {"detector": LOF, "utility": "people"},
+    "widest_first": {"detector": LOF, "search": pcor.WidestFirst(samples=3)},
+    "exponential": {"detector": LOF, "selection": "exponential"},
+}
+
+
+def queried_rows(rows: list[PersonRow]) -> list[int]:
+    """Return V, another row of its person and several of others: some are counted, some not."""
+    return [0, *[row.key for row in rows[1:] if row.who == "v"][:1], 3, 4, 6, 7]
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_queried_rows_that_were_left_out_are_counted_when_the_others_went(name: str) -> None:
+    """As K(D') in docs/proofs/people.md: what comes then exposes people as what goes does."""
+    options, told = CHOSEN[name], 0
+    for seed, most in zip(range(50, 56), [1, 2] * 3, strict=True):
+        schema = with_dataset(person="who", rows_per_person=most, over="keep")
+        rows = random_people(seed, people=6)
+        table, public = people_table(rows, schema), queried_rows(rows)
+        found = exposure(table, 0, EPSILON, insert=[], public=public, **options)
+        old = coe(table, options["detector"])
+        before = exact_log_chances(table, 0, EPSILON, **options)
+        expected = []
+        for who in names(rows):
+            there = people_table(without(rows, who, public), schema)
+            if coe(there, options["detector"]) != old:
+                after = exact_log_chances(there, 0, EPSILON, **options)
+                expected.append(naive_divergence(before, after, EPSILON))
+        seen = [(one.delta, one.ratio) for one in found.exposed for _ in range(one.people)]
+        assert in_order(seen) == pytest.approx(in_order(expected), abs=ROUNDING)
+        record = table.record(0)
+        kinds = kinds_of_people(table.holding(record), record, public=public)
+        told += sum(bool(kind.come) for kind in kinds)
+    assert told > 3
+
+
+def in_order(found: Sequence[tuple[float, float | None]]) -> list[float]:
+    """Return deltas and ratios, those that are none as -1."""
+    pairs = sorted((round(delta, 9), -1.0 if ratio is None else ratio) for delta, ratio in found)
+    return [number for pair in pairs for number in pair]
+
+
+def test_under_dp_what_comes_when_others_went_is_in_the_largest_ratio() -> None:
+    options: dict[str, Any] = {"detector": RULES["tail"], "guarantee": "dp"}
+    schema = with_dataset(person="who", rows_per_person=1, over="keep")
+    for seed in range(50, 54):
+        rows = random_people(seed, people=6)
+        table, public = people_table(rows, schema), queried_rows(rows)
+        found = exposure(table, 0, EPSILON, insert=[], public=public, **options)
+        before = exact_log_chances(table, 0, EPSILON, **options)
+        ratios = []
+        for who in names(rows):
+            there = people_table(without(rows, who, public), schema)
+            after = exact_log_chances(there, 0, EPSILON, **options)
+            ratios.append(naive_divergence(before, after, EPSILON).ratio or 0.0)
+        assert found.everyone == pytest.approx(max(ratios), abs=ROUNDING)
 
 
 @pytest.mark.parametrize("kind", ["removed", "added"])

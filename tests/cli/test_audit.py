@@ -85,6 +85,7 @@ RECORD: dict[str, Any] = {
         "verdict": {"type": "string"},
         "largest_delta": {"type": "number"},
         "largest_ratio": {"type": ["number", "null"]},
+        "facts_ratio": {"type": "number"},
         "error": {"type": "number"},
         "exposed": {"type": "array", "items": PERSON},
         "newcomers": NEWCOMERS,

@@ -66,6 +66,7 @@ def test_a_letter_says_what_was_found_among_whom_and_what_is_promised(
     assert certificate["sentence"] in said
     assert "compared with all rows for which" in said
     assert "any except Medical Doctor" in said
+    assert "With or without the row of somebody" in said
     assert "by a factor of at most 1.65 (epsilon 0.5)" in said
     assert all(who in said for who in certificate["promise"]["not_protected"])
     assert "NOT PRIVATE" in said  # drawn with a seed

@@ -22,9 +22,10 @@ from pcor.cli import app
 from pcor.cli.setting_flags import NO_SETTINGS, GivenSettings, with_settings
 from pcor.errors import ParameterError
 from pcor.public.guarantee import OCDP, PureDP
+from pcor.releasing.options import Option
 from pcor.releasing.plan import Plan
 from pcor.releasing.request import Request
-from pcor.releasing.settings import Option, Settings
+from pcor.releasing.settings import Settings
 from pcor.search import SEARCHES
 from pcor.service.api.models import DatasetBody, settings_fields
 from pcor.service.page.html import fragment

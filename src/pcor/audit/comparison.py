@@ -14,7 +14,7 @@ which scores, is worked out for both tables; ``divergence`` does the rest. Four 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -95,7 +95,7 @@ class AuditCase(OwnerOnly):
         if not self.table.schema.unit.is_person:
             return changed_table(self.table, **{change.kind: change.changed})
         if change.kind == "removed":
-            return self.table.without_rows(change.taken)
+            return self.table.without_rows(change.taken, change.back)
         codes = np.array([row.places for row in change.changed])
         return self.table.with_person(codes, np.array([row.value for row in change.changed]))
 
@@ -125,10 +125,19 @@ class AuditCase(OwnerOnly):
     def moves(self, indices: NDArray[np.uint64], change: Neighbour) -> Numbers:
         """What the change adds to the utility of each context, where it counts rows."""
         chosen, schema = chosen_context(self.plan.utility), self.table.schema
-        counts = [
-            row for row in change.changed if chosen is None or not row.mask(schema) & ~chosen.mask
-        ]
-        return sign(change) * self.covered(indices, counts)
+        return self.moved(
+            indices, change, lambda row: chosen is None or not row.mask(schema) & ~chosen.mask
+        )
+
+    def moved(
+        self,
+        indices: NDArray[np.uint64],
+        change: Neighbour,
+        counts: Callable[[Row], bool] = lambda _: True,
+    ) -> Numbers:
+        """How many rows each context covers more after the change, of those that count."""
+        changed = self.covered(indices, filter(counts, change.changed))
+        return sign(change) * changed + self.covered(indices, filter(counts, change.come))
 
     def compare(self, scores: Scores, far: Sequence[int] = ()) -> Divergence:
         """Compare two final draws of this plan."""
@@ -142,6 +151,13 @@ class AuditCase(OwnerOnly):
             mechanism=self.plan.selection,
             far=far,
         )
+
+    def with_facts(self, ratio: float | None) -> float | None:
+        """The largest log ratio of context and facts together, at most, given the context's.
+
+        Given the context, facts cost their part of epsilon on any two tables.
+        """
+        return None if ratio is None else ratio + float(self.plan.bill.facts)
 
 
 def sign(change: Neighbour) -> int:
@@ -187,7 +203,7 @@ class _DirectComparison:
         lost, gained = change.lost, change.gained
         stays = np.ones(len(self._indices), dtype=bool)
         stays[self._place[np.searchsorted(self._valid, lost)]] = False
-        end = self._end(stays, gained, len(change.changed))
+        end = self._end(stays, gained, change.most_moved)
         indices = np.concatenate([self._indices[:end], gained])
         here = self._utilities[indices]
         scores = Scores(
@@ -219,7 +235,7 @@ class _DirectComparison:
             part = slice(max(end, last - _AT_ONCE), last)
             moves = self._case.moves(self._indices[part][stays[part]], change)
             found.update(np.unique(moves).tolist())
-            if len(found) > len(change.changed):
+            if len(found) > change.most_moved:
                 break
         return found
 
@@ -244,14 +260,16 @@ class _MarginComparison:
     def _scores(self, utilities: Numbers, rows: Numbers, inside: Numbers) -> Numbers:
         return margin_scores(self._rule, self._steepness, utilities, rows, inside)
 
+    def _near(self, row: Row) -> bool:
+        """Whether a row is in the record's region."""
+        return bool(self._rule.in_region(np.array([row.value]), self._case.record.value)[0])
+
     def against(self, change: Neighbour) -> Divergence:
-        case, rows = self._case, change.changed
-        inside = self._rule.in_region(np.array([row.value for row in rows]), case.record.value)
-        near = [row for row, yes in zip(rows, inside.tolist(), strict=True) if yes]
+        case = self._case
         there = self._scores(
             self._utilities + case.moves(self._all, change),
-            self._rows + sign(change) * case.covered(self._all, rows),
-            self._inside + sign(change) * case.covered(self._all, near),
+            self._rows + case.moved(self._all, change),
+            self._inside + case.moved(self._all, change, self._near),
         )
         return self._case.compare(Scores(self._here, there, self._members, self._members))
 

@@ -30,6 +30,8 @@ def largest_ratio(
 ) -> float | None:
     """Return the largest log ratio of all changes, where that is not too much work.
 
+    With facts it is that of the context and the most that they can add.
+
     Args:
         case: the record, the plan and the table.
         metrics: those of newcomers.
@@ -40,21 +42,25 @@ def largest_ratio(
         return None
     way = comparison(case)
     ratios = [way.against(change).ratio for change in changes]
-    return max((ratio for ratio in ratios if ratio is not None), default=None)
+    return case.with_facts(max((ratio for ratio in ratios if ratio is not None), default=None))
 
 
 def _leaving(case: AuditCase, public: Sequence[int | str]) -> Iterator[Neighbour]:
     """Yield one of each kind of row, or of person, that can go."""
     if case.table.schema.unit.is_person:
-        going = [kind.rows for kind in kinds_of_people(case.table, case.record, public=public)]
+        people = kinds_of_people(case.table, case.record, public=public)
+        going: list[tuple[Rows, Rows]] = [(kind.rows, kind.come) for kind in people]
     else:
-        going = [(row,) for row in _other_rows(case)]
-    metrics = np.array([row.value for rows in going for row in rows])
+        going = [((row,), ()) for row in _other_rows(case)]
+    metrics = np.array([row.value for both in going for rows in both for row in rows])
     inside = iter(_in_region(case, metrics))
-    kinds = {tuple((row.places, next(inside)) for row in rows): rows for rows in going}
+    kinds = {
+        tuple(tuple((row.places, next(inside)) for row in rows) for rows in both): both
+        for both in going
+    }
     # In another order of the metrics the same cells may come twice: a comparison more, no harm.
-    for rows in kinds.values():
-        yield _harmless("removed", rows)
+    for both in kinds.values():
+        yield _harmless("removed", *both)
 
 
 def _other_rows(case: AuditCase) -> list[Row]:
@@ -89,8 +95,8 @@ def _in_region(
     return inside
 
 
-def _harmless(kind: str, rows: Rows) -> Neighbour:
+def _harmless(kind: str, rows: Rows, come: Rows = ()) -> Neighbour:
     """Return a change under which nothing is said of COE: margin scores do not ask for it."""
     none = Cubes.of(np.zeros(0, dtype=np.uint64))
     first, *more = rows
-    return Neighbour(kind, *first, 1, none, none, tuple(more))
+    return Neighbour(kind, *first, 1, none, none, tuple(more), come=come)

@@ -240,7 +240,7 @@ def _compared(
                 len(change.lost_cubes),
                 len(change.gained_cubes),
                 delta,
-                ratio,
+                case.with_facts(ratio),
                 *_rows_of(case.table.schema, change),
             )
         )

@@ -21,7 +21,7 @@ from pcor.audit.changed import Row, cell_codes
 from pcor.audit.cubes import Cubes, Indices
 from pcor.audit.owner_only import OwnerOnly
 from pcor.audit.people import PersonKind, kinds_of_people, newcomer_sizes
-from pcor.audit.rejudged import Changed, check_verdicts, rejudged, visible_rows
+from pcor.audit.rejudged import check_verdicts, rejudged, visible_rows
 from pcor.errors import ParameterError
 from pcor.rows.encoding import LARGEST_METRIC
 from pcor.rows.table import Record
@@ -45,6 +45,8 @@ class Neighbour(OwnerOnly):
         kept: those of the person's rows that stay, being queried.
         taken: where the rows of one such person are among the table's; empty for rows that come,
             and where each row is protected by itself.
+        come: queried rows of the person that are counted only when the others went.
+        back: where those are among the table's that are left out.
     """
 
     kind: str
@@ -56,6 +58,13 @@ class Neighbour(OwnerOnly):
     more: tuple[Row, ...] = ()
     kept: tuple[Row, ...] = ()
     taken: tuple[int, ...] = ()
+    come: tuple[Row, ...] = ()
+    back: tuple[int, ...] = ()
+
+    @property
+    def most_moved(self) -> int:
+        """By how much it can move the count of a context, at most."""
+        return len(self.changed) + len(self.come)
 
     @property
     def changed(self) -> tuple[Row, ...]:
@@ -124,21 +133,35 @@ def _departures(
 ) -> Iterator[Neighbour]:
     """Yield the people who change COE when they leave with all of their rows."""
     rule = lof_windows.walkable_rule(validity)
-    if rule is not None:
-        check_verdicts(validity, "removed", [], limit)
-        taken = [person.taken for person in people]
-        changed: Iterable[Changed] = lof_windows.departure_changes(validity, rule, taken, progress)
+    if rule is None:
+        changed = _rejudged_departures(validity, people, limit, progress)
     else:
-        seen = set(visible_rows(validity))
-        people = [person for person in people if not seen.isdisjoint(person.rows)]
-        rows = [person.rows for person in people]
-        changed = rejudged(validity, "removed", rows, limit, progress)
-    for place, lost, gained in changed:
-        one = people[place]
+        check_verdicts(validity, "removed", [], limit)
+        # The walk takes rows away and puts none back: of whom some come, the contexts are judged.
+        walked, others = ([one for one in people if bool(one.come) == come] for come in (0, 1))
+        taken = [one.taken for one in walked]
+        found = lof_windows.departure_changes(validity, rule, taken, progress)
+        changed = [(walked[place], lost, gained) for place, lost, gained in found]
+        changed += _rejudged_departures(validity, others, limit, None) if others else []
+        rank = {one: place for place, one in enumerate(people)}
+        changed.sort(key=lambda change: rank[change[0]])
+    for one, lost, gained in changed:
         first, *more = one.rows
         yield Neighbour(
-            *("removed", *first, one.people, lost, gained), tuple(more), one.kept, one.taken
+            *("removed", *first, one.people, lost, gained),
+            *(tuple(more), one.kept, one.taken, one.come, one.back),
         )
+
+
+def _rejudged_departures(
+    validity: Validity, people: list[PersonKind], limit: int | None, progress: Progress | None
+) -> list[tuple[PersonKind, Cubes, Cubes]]:
+    """Return those of some people who change COE, by judging contexts again."""
+    seen = set(visible_rows(validity))
+    people = [one for one in people if one.come or not seen.isdisjoint(one.rows)]
+    rows, come = [one.rows for one in people], [one.come for one in people]
+    changed = rejudged(validity, "removed", rows, limit, progress, come)
+    return [(people[place], lost, gained) for place, lost, gained in changed]
 
 
 def insertions(

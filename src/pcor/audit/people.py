@@ -1,12 +1,14 @@
 """Who can leave a table, and with which rows. For the owner only.
 
 Private: everything here. Where the schema says whose rows are whose, a person leaves with all of
-their rows at once; only rows that are queried are public and stay. People whose rows hold the same
-are alike: one of them is tried for all.
+their rows at once; only rows that are queried are public and stay. Where of each person only so
+many rows are counted, queried ones that were left out may be counted then (docs/proofs/people.md).
+People whose rows hold the same are alike: one of them is tried for all.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +18,8 @@ from numpy.typing import NDArray
 from pcor.audit.changed import Row
 from pcor.audit.owner_only import OwnerOnly
 from pcor.public.schema import Schema
+from pcor.rows.encoded_rows import EncodedRows
+from pcor.rows.people import in_order
 from pcor.rows.table import Record, Table
 
 # Of newcomers it is looked at those with one row, and those with as many as a person may have, all
@@ -32,12 +36,16 @@ class PersonKind(OwnerOnly):
         kept: those of theirs that are queried: they stay, or are not counted anyway.
         taken: where the rows of one of these people are among the table's that go.
         people: how many they are.
+        come: those of theirs that are queried and counted only when the others went.
+        back: where those are among the table's that are left out.
     """
 
     rows: tuple[Row, ...]
     kept: tuple[Row, ...]
     taken: tuple[int, ...]
     people: int
+    come: tuple[Row, ...] = ()
+    back: tuple[int, ...] = ()
 
 
 def kinds_of_people(
@@ -56,23 +64,32 @@ def kinds_of_people(
         some: the keys of rows of the people to look at, and with them those who are alike; by
             default everybody.
     """
-    rows, people = _rows_of(table), table.people
+    rows, people, own = _rows_of(table.rows), table.people, table.row_of(record)
     queried = {one.key: one for one in [record, *map(table.record, public)]}.values()
-    stays = {table.row_of(one) for one in queried if table.holds(one)}
     kept: dict[int, list[_Sortable]] = {}
     for one in queried:
         kept.setdefault(table.person_of(one), []).append(_sortable(table.schema, one))
-    found: dict[tuple[tuple[_Sortable, ...], tuple[_Sortable, ...]], list[tuple[int, ...]]] = {}
+    found: dict[tuple[tuple[_Sortable, ...], ...], list[tuple[int, ...]]] = {}
     for places in _by_person(people):
-        going = sorted((rows[place], place) for place in places if place not in stays)
+        stay = sorted(kept.get(int(people[places[0]]), []))
+        after = _counted(stay, table.schema.unit.rows)
+        if own in places and rows[own] not in after:
+            after.append(rows[own])  # held in addition
+        going, come = _difference(rows, sorted(places, key=lambda place: place != own), after)
         if going:
-            stay = sorted(kept.get(int(people[places[0]]), []))
-            key = tuple(row for row, _ in going), tuple(stay)
-            found.setdefault(key, []).append(tuple(place for _, place in going))
+            key = tuple(rows[place] for place in going), tuple(stay), come
+            found.setdefault(key, []).append(going)
     wanted = None if some is None else {table.person_of(table.record(key)) for key in some}
     return [
-        PersonKind(tuple(map(_as_row, going)), tuple(map(_as_row, stay)), alike[0], len(alike))
-        for (going, stay), alike in sorted(found.items())
+        PersonKind(
+            tuple(map(_as_row, going)),
+            tuple(map(_as_row, stay)),
+            alike[0],
+            len(alike),
+            tuple(map(_as_row, come)),
+            _left_out_places(table.rows.left_out, int(people[alike[0][0]]), come),
+        )
+        for (going, stay, come), alike in sorted(found.items())
         if wanted is None or any(int(people[taken[0]]) in wanted for taken in alike)
     ]
 
@@ -90,8 +107,42 @@ def _as_row(row: _Sortable) -> Row:
     return Row(row[1], row[0])
 
 
-def _rows_of(table: Table) -> list[_Sortable]:
-    rows = table.rows
+def _counted(rows: list[_Sortable], bound: int) -> list[_Sortable]:
+    """Return those of a person's rows that are counted where there are no others of theirs."""
+    if len(rows) <= bound:
+        return list(rows)
+    order = in_order(np.array([row[1] for row in rows]), np.array([row[0] for row in rows]))
+    return [rows[place] for place in order[:bound].tolist()]
+
+
+def _difference(
+    rows: list[_Sortable], places: list[int], after: list[_Sortable]
+) -> tuple[tuple[int, ...], tuple[_Sortable, ...]]:
+    """Return the places of a person's rows that go, by rising metric, and the rows that come.
+
+    Of rows that hold the same, those stay that are first among the places.
+    """
+    come, going = Counter(after), []
+    for place in places:
+        if come[rows[place]]:
+            come[rows[place]] -= 1
+        else:
+            going.append(place)
+    going.sort(key=lambda place: (rows[place], place))
+    return tuple(going), tuple(sorted(come.elements()))
+
+
+def _left_out_places(
+    left_out: EncodedRows | None, person: int, come: tuple[_Sortable, ...]
+) -> tuple[int, ...]:
+    """Return where rows of a person are among those left out."""
+    if left_out is None or not come:
+        return ()
+    rows, places = _rows_of(left_out), left_out.of_person(person).tolist()
+    return tuple(places.pop([rows[place] for place in places].index(row)) for row in come)
+
+
+def _rows_of(rows: EncodedRows) -> list[_Sortable]:
     cells = list(map(tuple, rows.cells.tolist()))
     return [
         (value, cells[cell])

@@ -42,20 +42,24 @@ def rejudged(
     changes: Sequence[Rows],
     limit: int | None,
     progress: Progress | None,
+    come: Sequence[Rows] = (),
 ) -> list[Changed]:
     """Try each change, and judge the contexts that cover one of its rows again.
 
+    ``come`` are, for each change, rows that come as those of the change go; by default none do.
     Returns the places of the changes that change COE, rising, with what they change.
     """
     schema, space = validity.table.schema, validity.record.space
+    come = come or [()] * len(changes)
     required = [
-        [row.required(schema, space) for row in dict.fromkeys(change)] for change in changes
+        [row.required(schema, space) for row in dict.fromkeys([*change, *more])]
+        for change, more in zip(changes, come, strict=True)
     ]
     check_verdicts(validity, kind, [one for several in required for one in several], limit)
     again = _Again(validity, kind, most=max(map(len, changes), default=1))
     singles: dict[tuple[int, ...], list[int]] = {}
     for place, change in enumerate(changes):
-        if len(change) == 1:
+        if len(change) == 1 and not come[place]:
             singles.setdefault(change[0].places, []).append(place)
     changed: list[Changed] = []
 
@@ -75,10 +79,10 @@ def rejudged(
             done += 1
             note(place, indices, now, done)
     for place, change in enumerate(changes):
-        if len(change) > 1:
+        if len(change) > 1 or come[place]:
             done += 1
             indices = again.covering(required[place])
-            note(place, indices, again.at_once(change, indices), done)
+            note(place, indices, again.at_once(change, indices, come[place]), done)
     return sorted(changed, key=lambda one: one[0])
 
 
@@ -103,8 +107,8 @@ class _Again:
         covering = [space.covering(self._members, one) for one in required]
         return self._members[np.logical_or.reduce(covering)]
 
-    def at_once(self, rows: Rows, indices: Indices) -> NDArray[np.bool_]:
-        """Return the verdicts after some rows come or go together.
+    def at_once(self, rows: Rows, indices: Indices, come: Rows = ()) -> NDArray[np.bool_]:
+        """Return the verdicts after some rows come or go together; or go, as others come.
 
         Of those that go only the ones in the window matter: before one beyond it is seen, enough
         nearer ones stay.
@@ -112,7 +116,8 @@ class _Again:
         schema = self._validity.table.schema
         if self._kind == "removed":
             rows = tuple(_present(self._validity, self._cells, rows))
-        return self._verdicts(changed_cells(self._cells, schema, self._kind, rows), indices)
+        cells = changed_cells(self._cells, schema, self._kind, rows)
+        return self._verdicts(changed_cells(cells, schema, "added", come), indices)
 
     def one_by_one(self, rows: Sequence[Row], indices: Indices) -> Iterator[NDArray[np.bool_]]:
         """Yield the verdicts after each of some rows of one cell comes or goes by itself."""

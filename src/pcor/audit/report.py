@@ -49,7 +49,8 @@ class Exposed(OwnerOnly):
         gained: how many are valid only after it.
         delta: the smallest delta that bounds what the release gives away of one of them.
         ratio: the largest absolute log ratio of the chances of an answer that is possible with and
-            without them; ``None`` where there is none.
+            without them; ``None`` where there is none. With facts, at most this: the context's is
+            computed, and the facts' part of epsilon is added.
         rows: all rows that come or go with one of them, by rising metric; empty where each row is
             protected by itself.
         kept: rows of theirs that stay, being those of queried records.
@@ -94,7 +95,7 @@ class Exposure(OwnerOnly):
         metrics: the metrics of the newcomers.
         note: why something was not looked at; empty where everything was.
         everyone: under pure DP, the largest log ratio that anybody in the table or any
-            newcomer looked at faces; ``None`` where it was not computed.
+            newcomer looked at faces, with facts at most this; ``None`` where it was not computed.
         values: the record's own attribute values.
         metric: its own metric.
         newcomer_rows: how many rows the newcomers have, all alike.
@@ -145,12 +146,32 @@ class Exposure(OwnerOnly):
     def largest_ratio(self) -> float | None:
         """The largest log ratio of an answer that is possible with and without an exposed person.
 
-        Under pure DP that of everybody.
+        Under pure DP that of everybody. With facts, at most this: ``facts_ratio`` is in it.
         """
         if not self.plan.guarantee.relaxed:
             return self.everyone
         ratios = [one.ratio for one in self.exposed if one.ratio is not None]
         return max(ratios, default=None)
+
+    @property
+    def facts_ratio(self) -> float:
+        """How much of each log ratio is the most that facts can add: their part of epsilon."""
+        return float(self.plan.bill.facts)
+
+    @property
+    def ratio_words(self) -> str:
+        """The largest log ratio in words, where there is one; with facts, what it is made of."""
+        ratio = self.largest_ratio
+        if ratio is None:
+            return ""
+        of_context = ratio - self.facts_ratio
+        of_context = of_context if of_context > ERROR else 0.0
+        if not self.plan.bill.facts:
+            return f"the largest log ratio is {of_context:.6g}"
+        return (
+            f"the largest log ratio is at most {ratio:.6g}: {of_context:.6g} for the context, and "
+            f"at most {plain(self.plan.bill.facts)} that the facts add"
+        )
 
     def facing(self, delta: float) -> int:
         """Return how many people in the table face more than this delta."""
@@ -177,6 +198,7 @@ class Exposure(OwnerOnly):
             "exposed_people": self.exposed_people,
             "largest_delta": self.largest_delta,
             "largest_ratio": self.largest_ratio,
+            **({"facts_ratio": self.facts_ratio} if self.plan.bill.facts else {}),
             "error": ERROR,
             "exposed": [one.to_dict() for one in self.exposed],
             "newcomers": {
@@ -259,11 +281,7 @@ def position_verdict(found: Exposure) -> str:
 
 def _pure_dp_verdict(found: Exposure) -> str:
     epsilon = plain(found.plan.bill.epsilon)
-    computed = (
-        ""
-        if found.everyone is None
-        else f" Computed on this table, the largest log ratio is {found.everyone:.6g}."
-    )
+    computed = f" Computed on this table, {found.ratio_words}." if found.ratio_words else ""
     others = "people, with all of their rows" if found.by_person else "other people"
     return (
         f"For record {found.record}, a release under guarantee {PureDP.name!r} with epsilon "

@@ -237,11 +237,10 @@ def _text(found: Exposure, matches: Sequence[Match]) -> str:
     lines += _table("People in the table (private):", found.exposed)
     lines += _table("Possible newcomers (private):", found.newcomers)
     if found.largest_ratio is not None and found.exposed:
-        ratio = found.largest_ratio if found.largest_ratio > ERROR else 0.0
         lines += [
             "",
-            "Answers possible with and without an exposed person: largest log ratio "
-            f"{ratio:.4g} (epsilon is {plain(found.plan.bill.epsilon)}).",
+            f"Of answers possible with and without an exposed person {found.ratio_words} "
+            f"(epsilon is {plain(found.plan.bill.epsilon)}).",
         ]
     if matches:
         who = "people" if found.by_person else "rows"

@@ -20,7 +20,8 @@ from pcor.cli.options import context
 from pcor.errors import ParameterError
 from pcor.public.schema import Schema
 from pcor.public.source_format import SourceFormat
-from pcor.releasing.settings import Interface, Option, Settings
+from pcor.releasing.options import Interface, Option
+from pcor.releasing.settings import Settings
 from pcor.search.utility import Overlap
 
 Command = TypeVar("Command", bound=Callable[..., None])

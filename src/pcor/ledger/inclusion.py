@@ -1,13 +1,14 @@
 """Inclusion: find the entry in which a certificate was stored, in books that were verified whole.
 
 Public: everything here. The entry holds the certificate as it was drawn. What is handed out later
-may say it in other words: without the record's metric, where the owner no longer has it told, and
-then by the software of that day. Everything else must be the same.
+may be signed; and it may lack the record's metric, where the owner no longer has it told, also in
+its sentence. Nothing else may be more, less or other than what the entry holds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +17,11 @@ from sqlalchemy import Connection
 from pcor.errors import LedgerError, SignatureError
 from pcor.ledger.entries import Entry, Head, read_entries, read_entry
 from pcor.ledger.verification import check_books
+from pcor.public.wording import amount
 from pcor.releasing.signature import portable
 
-# What is told of a draw, and is no part of it.
-_WORDS = frozenset({"sentence", "metric_value", "software"})
+# What follows the record's metric in a sentence: its unit, and on which side it lies.
+_AFTER_METRIC = re.compile(r"(?: .*?)?\) is (?:an outlier by|unusually \w+ in) ", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,27 @@ def find_inclusion(connection: Connection, certificate: Mapping[str, Any]) -> In
 
 
 def _holds(entry: Entry, certificate: Mapping[str, Any]) -> bool:
-    """Whether the answer in an entry is what this certificate tells."""
-    stored = portable(entry.content["answer"])
-    return all(certificate.get(name) == stored[name] for name in stored.keys() - _WORDS)
+    """Whether the answer in an entry is what this certificate tells, and all that it tells."""
+    told = {name: value for name, value in certificate.items() if name != "signature"}
+    return portable(told) in map(portable, _tellings(entry.content["answer"]))
+
+
+def _tellings(stored: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield what a stored answer may be handed out as."""
+    told = dict(stored)
+    yield told
+    metric = told.pop("metric_value", None)
+    sentence = None if metric is None else _without_metric(told, metric)
+    if sentence is not None:
+        yield told | {"sentence": sentence}
+
+
+def _without_metric(certificate: Mapping[str, Any], metric: float) -> str | None:
+    """Return its sentence as it is where the metric is not told; none if this cannot be seen."""
+    sentence = str(certificate.get("sentence"))
+    for head in (f"Record {certificate['record']}", f"If record {certificate['record']}"):
+        opening = f"{head} ({amount(metric, None)}"
+        after = _AFTER_METRIC.match(sentence, len(opening))
+        if sentence.startswith(opening) and after is not None:
+            return f"{head} is an outlier by {sentence[after.end() :]}"
+    return None

@@ -75,6 +75,11 @@ class PrivacyUnit:
         )
 
     @property
+    def whose(self) -> str:
+        """What tables are compared with or without, in front of "of somebody"."""
+        return "the rows" if self.is_person else "the row"
+
+    @property
     def summary(self) -> str:
         """Who is protected, as a line to add to a plan; nothing where that is a row."""
         if not self.is_person:

@@ -14,7 +14,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,7 +112,10 @@ class Release:
                 value = certificate.get("metric_value")
                 if value is not None and not plan.settings.show_metric:
                     # Told once, and not to be told again: the sentence is written anew.
-                    return cls(record, context, plan, private, engine=engine, facts=told)
+                    hidden = cls(record, context, plan, private, engine=engine, facts=told)
+                    dropped = ("metric_value", "signature")
+                    kept = {name: one for name, one in certificate.items() if name not in dropped}
+                    return replace(hidden, stored=kept | {"sentence": str(hidden)})
                 return cls(
                     record,
                     context,
@@ -396,10 +399,9 @@ def _legend(plan: Plan) -> list[str]:
     epsilon = float(plan.bill.epsilon)
     factor = f", here about {math.exp(epsilon):.3g}" if epsilon <= 20 else ""
     slack = ", apart from the slack delta" if plan.bill.delta else ""
-    whose = "rows" if plan.schema.unit.is_person else "row"
     items.append(
-        f"epsilon is the cost in privacy. With or without the {whose} of somebody whom the promise "
-        "covers, the chance of an answer differs by a factor of at most "
+        f"epsilon is the cost in privacy. With or without {plan.schema.unit.whose} of somebody "
+        "whom the promise covers, the chance of an answer differs by a factor of at most "
         f"exp(epsilon){factor}{slack}."
     )
     return items

@@ -65,6 +65,7 @@ class LetterWords:
         epsilon: the cost, exact.
         delta: the additive slack, exact; nothing where there is none.
         factor: exp(epsilon), rounded up.
+        whose: what the promise compares with or without, of somebody: the row, or the rows.
         definition: the guarantee by its name.
         validity: what is promised of the group itself.
         not_protected: who or what the promise does not speak of.
@@ -91,6 +92,7 @@ class LetterWords:
     epsilon: str
     delta: str
     factor: str
+    whose: str
     definition: str
     validity: str
     not_protected: tuple[str, ...]
@@ -234,6 +236,7 @@ def letter_words(release: Release, certificate: Mapping[str, Any], key: str) -> 
         epsilon=str(promise["epsilon"]),
         delta="" if release.plan.bill.delta == 0 else str(promise["delta"]),
         factor=_factor(release.epsilon),
+        whose=schema.unit.whose,
         definition=str(promise["definition"]),
         validity=str(promise["validity"]),
         not_protected=tuple(promise["not_protected"]),

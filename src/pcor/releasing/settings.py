@@ -11,10 +11,10 @@ field with its ``Option``, an argument of ``plan`` and ``release``, a line in
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 from pcor.detectors import Detector, detector_names
 from pcor.errors import ParameterError, StartError, check_whole, plain
@@ -26,6 +26,7 @@ from pcor.public.guarantee import GUARANTEES, OCDP, Guarantee, PureDP, get_guara
 from pcor.public.schema import MOST_NUMBERED, Schema
 from pcor.public.space import in_family
 from pcor.releasing.facts import EXAMPLES, SHARE, plan_facts, read_names, read_share, with_facts
+from pcor.releasing.options import Interface, Option, as_it_is, declare, either
 from pcor.releasing.plan import Plan
 from pcor.releasing.terms import terms_of
 from pcor.search import SEARCHES, Search, get_search
@@ -42,67 +43,10 @@ from pcor.search.utility import (
     is_additive,
 )
 
-# Where settings are given: a release on the command line, an audit there, a dataset's registration.
-Interface = Literal["release", "audit", "service"]
 # All things that a context could name are together worth no more rows than scores can hold.
 MOST_BREVITY = 1 << 30
 # People are counted context by context, so no larger space is listed where nobody raises the limit.
 PEOPLE_LIMIT = 1 << 18
-
-EVERY_INTERFACE: tuple[Interface, ...] = ("release", "audit", "service")
-
-
-@dataclass(frozen=True)
-class Option:
-    """What the interfaces need to know of a setting.
-
-    Attributes:
-        help: what it does, for a person who has a flag to set.
-        kind: a text, a whole number, an exact number, a context of the schema, or a switch that is
-            on or off.
-        names: what a text may be, as far as that is known.
-        only: whether a text may be nothing else; a detector's name may have settings behind it.
-        least: the smallest whole number,
-        most: and the largest.
-        label: what the page calls it.
-        hint: what the page says below it.
-        chosen: whether the page lets choose from the names.
-        first: whether the page shows it before all others.
-        interfaces: where it is offered.
-        registered: what a registration has that does not name it, where that is not the default.
-        describe: how a certificate and a request write what a plan has settled; ``None`` where the
-            search's or the bill's own words say it.
-        later: whether requests were written without it: left at its default, it is not in them, so
-            that what was answered once keeps its fingerprint. A plan leaves such a setting as it
-            was given.
-    """
-
-    help: str
-    kind: Literal["text", "whole", "amount", "context", "switch"] = "text"
-    names: Callable[[], tuple[str, ...]] | None = None
-    only: bool = False
-    least: int = 1
-    most: int | None = None
-    label: str = ""
-    hint: str = ""
-    chosen: bool = True
-    first: bool = False
-    interfaces: tuple[Interface, ...] = EVERY_INTERFACE
-    registered: object = None
-    describe: Callable[[Any], Any] | None = None
-    later: bool = False
-
-
-def _option(words: str, **declared: Any) -> dict[str, Option]:
-    return {"option": Option(words, **declared)}
-
-
-def _either(*names: str) -> str:
-    return f"{', '.join(names[:-1])} or {names[-1]}"
-
-
-def _as_it_is(value: object) -> object:
-    return value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +59,7 @@ class Settings:
 
     detector: str | Detector | None = field(
         default=None,
-        metadata=_option(
+        metadata=declare(
             "What calls a record an outlier: lof, grubbs, histogram, tail, neighbourhood or "
             "rare_bin; by default what the schema says, or lof, or tail with --guarantee "
             f"{PureDP.name}. Settings after a colon: lof:k=10,threshold=2.0, "
@@ -130,8 +74,8 @@ class Settings:
     )
     search: str | Search = field(
         default="auto",
-        metadata=_option(
-            f"How contexts are looked for: {_either('auto', *SEARCHES)}.",
+        metadata=declare(
+            f"How contexts are looked for: {either('auto', *SEARCHES)}.",
             names=lambda: ("auto", *SEARCHES),
             label="Search",
             describe=lambda search: search.describe(),
@@ -139,7 +83,7 @@ class Settings:
     )
     utility: object = field(
         default="population",
-        metadata=_option(
+        metadata=declare(
             "Which contexts are better: those that cover more rows (population), that share more "
             "rows with a chosen context or the start (overlap), or that cover more people (people; "
             "in memory, with a person in the schema).",
@@ -152,7 +96,7 @@ class Settings:
     )
     samples: int | None = field(
         default=None,
-        metadata=_option(
+        metadata=declare(
             "How many contexts a sampling search collects before the final draw: at most a "
             "million, 100,000 for random_walk, 10,000 for depth_first and breadth_first.",
             kind="whole",
@@ -162,7 +106,7 @@ class Settings:
     )
     start: Context | None = field(
         default=None,
-        metadata=_option(
+        metadata=declare(
             "A valid context to start from: a sentence ('job is CEO; any city except Rome'), JSON "
             "or bits.",
             kind="context",
@@ -171,30 +115,30 @@ class Settings:
     )
     selection: str | None = field(
         default=None,
-        metadata=_option(
+        metadata=declare(
             "The mechanism of every paid draw: permute_and_flip, or exponential (the default with "
             "--delta or paper accounting).",
             names=lambda: MECHANISMS,
             only=True,
             label="Paid draws",
-            describe=_as_it_is,
+            describe=as_it_is,
         ),
     )
     accounting: str = field(
         default="tight",
-        metadata=_option(
+        metadata=declare(
             "How the cost is worked out: tight, or paper to reproduce the paper's numbers.",
             names=lambda: ACCOUNTINGS,
             only=True,
             label="Accounting",
-            describe=_as_it_is,
+            describe=as_it_is,
         ),
     )
     guarantee: str | Guarantee = field(
         default=OCDP.name,
-        metadata=_option(
+        metadata=declare(
             f"{OCDP.name} (relaxed), or {PureDP.name}, which covers everyone but the record and "
-            f"needs {_either(*PureDP.detectors)}.",
+            f"needs {either(*PureDP.detectors)}.",
             names=lambda: tuple(GUARANTEES),
             only=True,
             label="Guarantee",
@@ -204,7 +148,7 @@ class Settings:
     )
     delta: object = field(
         default=None,
-        metadata=_option(
+        metadata=declare(
             "A small chance, such as 1e-6, that buys depth_first and breadth_first more accuracy.",
             kind="amount",
             label="Delta",
@@ -212,18 +156,18 @@ class Settings:
     )
     steepness: int | None = field(
         default=None,
-        metadata=_option(
+        metadata=declare(
             f"With --guarantee {PureDP.name}: how much being an outlier counts against "
             "population; by default chosen for you.",
             kind="whole",
             most=10**9,
             label="Steepness",
-            describe=_as_it_is,
+            describe=as_it_is,
         ),
     )
     limit: int | None = field(
         default=None,
-        metadata=_option(
+        metadata=declare(
             "The largest space of contexts to draw from directly: 2^24 by default, 2^22 for auto. "
             "Beyond 2^24 time and memory depend on the rows.",
             kind="whole",
@@ -236,7 +180,7 @@ class Settings:
     )
     brevity: int | None = field(
         default=None,
-        metadata=_option(
+        metadata=declare(
             "How many rows each thing that the sentence names is worth: the more, the shorter.",
             kind="whole",
             least=0,
@@ -249,7 +193,7 @@ class Settings:
     )
     facts: str | Sequence[str] | None = field(
         default=None,
-        metadata=_option(
+        metadata=declare(
             "Numbers about the context, paid from the same epsilon: count, rank (also rank:low, "
             "rank:high), median, quantile:0.95; several with commas. Quantiles need a grid in the "
             "schema: [metric] low, high, step.",
@@ -263,17 +207,17 @@ class Settings:
     )
     facts_share: object = field(
         default=None,
-        metadata=_option(
+        metadata=declare(
             "Which part of epsilon the facts have, all together; 1/3 by default.",
             kind="amount",
             label="Share of the facts",
-            describe=_as_it_is,
+            describe=as_it_is,
             later=True,
         ),
     )
     show_metric: bool = field(
         default=True,
-        metadata=_option(
+        metadata=declare(
             "Whether the answer tells the record's own metric, and on which side its detector "
             "looks.",
             kind="switch",

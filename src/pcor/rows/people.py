@@ -59,12 +59,24 @@ def _beyond(
     them is counted.
     """
     codes, metric = rows.cells[rows.cell[places]], rows.metric[places]
-    order = np.lexsort((metric, *codes.T[::-1], row_order(codes, metric), people[places]))
+    order = np.lexsort((*_order_keys(codes, metric), people[places]))
     sorted_people = people[places[order]]
     first = np.concatenate([[True], sorted_people[1:] != sorted_people[:-1]])
     number = np.arange(len(order))
     number -= np.maximum.accumulate(np.where(first, number, 0))
     return places[order[number >= bound]]
+
+
+def in_order(codes: NDArray[np.int64], metric: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the places of some rows of one person, those first that are counted first."""
+    return np.lexsort(_order_keys(codes, metric))
+
+
+def _order_keys(
+    codes: NDArray[np.int64], metric: NDArray[np.float64]
+) -> tuple[NDArray[np.int64] | NDArray[np.float64], ...]:
+    """Return by what the rows of a person are sorted, the last first, as ``lexsort`` wants it."""
+    return metric, *codes.T[::-1], row_order(codes, metric)
 
 
 def row_order(codes: NDArray[np.int64], metric: NDArray[np.float64]) -> NDArray[np.float64]:

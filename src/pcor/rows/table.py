@@ -250,15 +250,21 @@ class Table:
         other.cells, other._people_known = cells, False
         return other
 
-    def without_rows(self, rows: Sequence[int] | NDArray[np.int64]) -> Table:
+    def without_rows(
+        self, rows: Sequence[int] | NDArray[np.int64], back: Sequence[int] = ()
+    ) -> Table:
         """Return a table without some of the rows in memory, such as all of one person. Private.
 
         Args:
             rows: their places among ``rows``. At least one other row must be left.
+            back: the places, among the rows left out, of those that are counted instead.
         """
         kept = np.delete(np.arange(len(self.rows.metric)), np.asarray(rows, dtype=np.int64))
         other = copy(self)
-        other._encoded = replace(self.rows.taken(kept), left_out=self.rows.left_out)
+        left = replace(self.rows.taken(kept), left_out=self.rows.left_out)
+        for place in sorted(back, reverse=True):
+            left = left.joined(left.left_out or left, place)
+        other._encoded = left
         other.cells = _cell_table(other._encoded, self.schema)
         return other
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, create_model
 
-from pcor.releasing.settings import Option, Settings
+from pcor.releasing.options import Option
+from pcor.releasing.settings import Settings
 
 LONGEST = 200
 

@@ -14,7 +14,8 @@ from pydantic import ValidationError
 
 from pcor.errors import plain
 from pcor.public.schema import REVIEW
-from pcor.releasing.settings import Option, Settings
+from pcor.releasing.options import Option
+from pcor.releasing.settings import Settings
 from pcor.service.api.models import DatasetBody
 from pcor.service.core.problems import Problem
 from pcor.service.core.registry import PRESETS, Registration
