@@ -13,9 +13,10 @@ from pyarrow import csv
 
 import pcor
 from pcor.errors import ParameterError, RecordError, SourceError
+from pcor.releasing.fact_draws import FactRows
 from pcor.rows.engines.duck import relation_engine
 from tests.helpers.engines import LOCAL, SCHEMA, SERVERS, people
-from tests.helpers.same_rows import same_coe
+from tests.helpers.same_rows import fact_numbers, same_coe
 
 # PySpark before 4.2 leaves its sockets to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -30,8 +31,9 @@ DETECTORS = [
 
 
 def declared(over: str = "keep", most: int = BOUND, **changes: Any) -> pcor.Schema:
-    """Return the schema of the rows with a person in it."""
+    """Return the schema of the rows with a person and a grid in it."""
     whole = SCHEMA.to_dict()
+    whole["metric"] |= {"low": 300, "high": 1900, "step": 50}
     whole["dataset"] |= {"person": "who", "rows_per_person": most, "over": over} | changes
     return pcor.Schema.from_dict(whole)
 
@@ -115,6 +117,18 @@ def test_coe_is_the_same_as_in_memory(
     far_out = sorted(keys, key=lambda key: -memory.record(key).value)
     for key in (careers["key"][0].as_py(), far_out[0], far_out[-1]):
         assert same_coe(table, memory, key, detector)
+
+
+def test_facts_are_about_the_rows_that_are_kept(
+    table: pcor.Table, memory: pcor.Table, careers: pa.Table
+) -> None:
+    """The true numbers decide the distribution of the facts, and nothing else does."""
+    plan = pcor.plan(memory.schema, 1, detector=pcor.LOF(k=5), facts=["count", "rank", "median"])
+    key = careers["key"][0].as_py()
+    read = [FactRows.read(plan.facts, rows, rows.record(key)) for rows in (table, memory)]
+    own = memory.record(key).space.fixed
+    for mask in (own, (1 << memory.schema.width) - 1, own | 0b1010101010):
+        assert fact_numbers(read[0], plan.facts, mask) == fact_numbers(read[1], plan.facts, mask)
 
 
 @pytest.mark.parametrize("place", ["duckdb", "polars"])
