@@ -119,16 +119,20 @@ def test_coe_is_the_same_as_in_memory(
         assert same_coe(table, memory, key, detector)
 
 
-def test_facts_are_about_the_rows_that_are_kept(
+def test_facts_are_about_the_rows_that_are_kept_and_the_record(
     table: pcor.Table, memory: pcor.Table, careers: pa.Table
 ) -> None:
     """The true numbers decide the distribution of the facts, and nothing else does."""
     plan = pcor.plan(memory.schema, 1, detector=pcor.LOF(k=5), facts=["count", "rank", "median"])
-    key = careers["key"][0].as_py()
-    read = [FactRows.read(plan.facts, rows, rows.record(key)) for rows in (table, memory)]
-    own = memory.record(key).space.fixed
-    for mask in (own, (1 << memory.schema.width) - 1, own | 0b1010101010):
-        assert fact_numbers(read[0], plan.facts, mask) == fact_numbers(read[1], plan.facts, mask)
+    records = [memory.record(key) for key in careers["key"].to_pylist()[:20]]
+    for counted in (True, False):
+        record = next(record for record in records if record.counted == counted)
+        read = [FactRows.read(plan.facts, rows, record) for rows in (table, memory)]
+        own, held = record.space.fixed, memory.holding(record)
+        for mask in (own, (1 << memory.schema.width) - 1, own | 0b1010101010):
+            numbers, expected = (fact_numbers(rows, plan.facts, mask) for rows in read)
+            assert numbers == expected
+            assert numbers[0] == held.populations([mask])[0]
 
 
 @pytest.mark.parametrize("place", ["duckdb", "polars"])
