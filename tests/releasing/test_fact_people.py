@@ -64,6 +64,27 @@ def test_no_person_moves_a_fact_by_more_than_epsilon(
     assert worst(fact, "error") > EPSILONS[fact]
 
 
+def test_rows_that_take_the_place_of_others_are_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rows of somebody above the median leave for as many below it, in one context.
+
+    That moves most of a draw (``test_each_draw_of_a_quantile_costs_a_third_and_not_less``), not of
+    all three at once. To charge as if rows only arrived is too little.
+    """
+    schema, epsilon = declared("keep"), 12
+    rows = [*ROWS[:2], *ROWS[2 : 2 + 4 * BOUND], *ROWS[-3 * BOUND :]]
+    rows += [("b", "y", 36.0, "B3")] * BOUND
+    more: list[PersonRow] = [("b", "y", -39.0, "B3")] * BOUND
+    here, there = encoded(rows, schema), encoded(rows + more, schema)
+    assert not there.record(len(rows) - 1).counted
+    asked = OPTIONS | {"facts": ["median"]}
+    assert 0.5 * epsilon < joint_ratio(here, there, epsilon, **asked) <= epsilon
+    planned = facts_module._planned
+    monkeypatch.setattr(
+        facts_module, "_planned", lambda *given: replace(planned(*given), replaced=False)
+    )
+    assert joint_ratio(here, there, epsilon, **asked) > epsilon
+
+
 def test_a_record_that_is_held_in_addition_is_counted() -> None:
     """Of its person another row is kept: the context has both, and so have the numbers."""
     rows: list[PersonRow] = [("a", "x", pay, "V") for pay in (40.0, 35.0)]

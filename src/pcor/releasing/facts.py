@@ -157,9 +157,10 @@ class PlannedQuantile:
     Attributes:
         name: ``"median"``, or ``"quantile:0.95"``.
         epsilon: what it costs: three draws.
-        rows: how many rows are added or removed between neighbours.
+        rows: how many rows whoever is protected can have.
         share: which quantile, a / c.
         grid: from which numbers it is drawn.
+        replaced: whether rows that arrive can take the place of as many others.
     """
 
     name: str
@@ -167,12 +168,17 @@ class PlannedQuantile:
     rows: int
     share: Fraction
     grid: MetricGrid
+    replaced: bool = False
 
     @property
     def eta(self) -> Fraction:
-        """The exponent of each draw. One row moves a score by at most max(a, c - a)."""
+        """The exponent of each draw.
+
+        One row moves a score by at most max(a, c - a); one that takes the place of another, by c.
+        """
         a, c = self.share.as_integer_ratio()
-        return self.epsilon / _DRAWS / (2 * self.rows * max(a, c - a))
+        each = c if self.replaced else max(a, c - a)
+        return self.epsilon / _DRAWS / (2 * self.rows * each)
 
     @property
     def shift(self) -> int:
@@ -232,16 +238,16 @@ def plan_facts(
 
 def _planned(name: str, epsilon: Fraction, schema: Schema, detector: Detector) -> PlannedFact:
     # Rows that arrive where others leave cancel out in a number of rows, not in quantiles' scores.
-    rows, grid = schema.unit.rows, schema.metric.grid
+    unit, grid = schema.unit, schema.metric.grid
     if name == "count":
-        return PlannedCount(name, epsilon, rows)
+        return PlannedCount(name, epsilon, unit.rows)
     if name.startswith("rank"):
         # By the settings alone: on which side of the others V lies depends on their rows.
         side = name.partition(":")[2] or detector.side or _SIDES[0]
-        return PlannedCount(name, epsilon, rows, side)
+        return PlannedCount(name, epsilon, unit.rows, side)
     if grid is None:
         raise ParameterError(f"facts: {name!r} cannot be had: {NO_GRID}")
-    return PlannedQuantile(name, epsilon, schema.unit.row_changes, _quantile(name), grid)
+    return PlannedQuantile(name, epsilon, unit.rows, _quantile(name), grid, unit.chooses)
 
 
 def with_facts(cost: PrivacyCost, facts: Sequence[PlannedFact]) -> PrivacyCost:
