@@ -86,6 +86,18 @@ def test_a_quantile_without_a_grid_is_refused_with_what_to_declare() -> None:
     assert pcor.plan(schema, 1, facts="count,rank").facts
 
 
+def test_an_epsilon_too_small_for_a_quantile_is_refused_before_the_charge(
+    table: pcor.Table,
+) -> None:
+    """Scores are whole numbers of 64 bits, and the ends of an interval lie far out."""
+    budget = pcor.Budget(1)
+    options: dict[str, Any] = GIVEN | {"facts": "quantile:0.9999", "budget": budget}
+    with pytest.raises(ParameterError, match=r"epsilon is too small for 'quantile:0\.9999'"):
+        pcor.release(table, 0, "1e-18", **options)
+    assert budget.left == 1
+    pcor.release(table, 0, "2e-12", **options)  # nearly as small as it may be
+
+
 # -- what it costs ---------------------------------------------------------------------------------
 
 

@@ -36,6 +36,8 @@ CONFIDENCE = Fraction(19, 20)
 
 # A quantile has at most so many digits behind the point, so that scores are small whole numbers.
 _DIGITS = 4
+# Scores have 64 bits. The rows of a table take 45 of them, the ends of an interval fewer than 60.
+_LARGEST_SHIFT = 1 << 60
 _DRAWS = 3  # of a quantile: the number, and both ends of its interval
 _SIDES = ("high", "low")
 EXAMPLES = ("count", "rank", "rank:low", "rank:high", "median", "quantile:0.95")
@@ -221,8 +223,8 @@ def plan_facts(
     """Return what the facts cost and how they are made, from public knowledge alone.
 
     Raises:
-        ParameterError: a quantile is asked for and no grid is declared, or a share is given
-            without facts.
+        ParameterError: a quantile is asked for and no grid is declared, epsilon is too small for
+            one, or a share is given without facts.
     """
     if names is None:
         if share is not None:
@@ -233,6 +235,11 @@ def plan_facts(
     planned = tuple(_planned(name, each, schema, detector) for name in listed)
     for one in planned:
         check_exponent(one.rate if isinstance(one, PlannedCount) else one.eta)
+        if isinstance(one, PlannedQuantile) and one.shift * one.share.denominator >= _LARGEST_SHIFT:
+            raise ParameterError(
+                f"facts: epsilon is too small for {one.name!r}, whose interval would reach farther "
+                "than any table; try 0.01 to 10, a larger facts_share, or leave it out"
+            )
     return planned
 
 
