@@ -14,7 +14,9 @@ from pyarrow import csv
 import pcor
 from pcor.errors import ParameterError, RecordError, SourceError
 from pcor.releasing.fact_draws import FactRows
+from pcor.releasing.run import prepare
 from pcor.rows.engines.duck import relation_engine
+from pcor.search.validity import Validity
 from tests.helpers.engines import LOCAL, SCHEMA, SERVERS, people
 from tests.helpers.same_rows import fact_numbers, same_coe
 
@@ -175,6 +177,39 @@ def test_many_records_are_released_as_one_by_one(
         )
         certificates.append([one.to_dict() | {"engine": ""} for one in many.releases])
     assert certificates[0] == certificates[1]
+
+
+def test_what_is_prepared_for_records_that_are_held_is_not_read_again(tmp_path: Path) -> None:
+    """V lies beyond all rows that are counted, which widens what a detector has to see."""
+    schema = pcor.Schema(
+        "pay", {"job": ["a", "b"]}, "key", person="who", rows_per_person=1, over="keep"
+    )
+    rows = {"key": range(40), "who": [*"VV", *map(str, range(38))], "job": ["a", "a", *"ab" * 19]}
+    for far in range(1000, 1100):
+        given = pa.table(rows | {"pay": [float(far), 3.0, *[float(n % 9) for n in range(38)]]})
+        if not pcor.Table(given, schema).record(0).counted:
+            break
+    table = pcor.Table(LOCAL["sqlite"](given, tmp_path), schema)
+    assert table.pushdown is not None
+    records = [table.record(key) for key in (0, 5, 6)]
+    assert [record.counted for record in records] == [False, True, True]
+    engine = table.pushdown.engine
+    ask = engine.run
+    for detector in DETECTORS:
+        plan = pcor.plan(schema, 1, detector=detector, facts=["count", "rank:high"])
+        prepare(plan, table, records)
+        asked: list[str] = []
+
+        def noted(query: str, asked: list[str] = asked) -> pa.Table:
+            asked.append(query)
+            return ask(query)
+
+        engine.run = noted  # type: ignore[method-assign]
+        for record in records:
+            Validity(table, record, detector).read()
+            FactRows.read(plan.facts, table, record)
+        engine.run = ask  # type: ignore[method-assign]
+        assert asked == [], detector.name
 
 
 def test_a_person_with_too_many_rows_is_refused_and_not_named(
