@@ -79,9 +79,13 @@ def test_rows_that_take_the_place_of_others_are_paid_for(monkeypatch: pytest.Mon
     asked = OPTIONS | {"facts": ["median"]}
     assert 0.5 * epsilon < joint_ratio(here, there, epsilon, **asked) <= epsilon
     planned = facts_module._planned
-    monkeypatch.setattr(
-        facts_module, "_planned", lambda *given: replace(planned(*given), replaced=False)
-    )
+
+    def too_cheap(*given: Any) -> facts_module.PlannedFact:
+        fact = planned(*given)
+        assert isinstance(fact, facts_module.PlannedQuantile)
+        return replace(fact, replaced=False)
+
+    monkeypatch.setattr(facts_module, "_planned", too_cheap)
     assert joint_ratio(here, there, epsilon, **asked) > epsilon
 
 

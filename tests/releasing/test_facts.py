@@ -274,6 +274,26 @@ def test_a_release_has_its_facts_everywhere(table: pcor.Table) -> None:
     assert pcor.Context.parse(SCHEMA, end) == released.context
 
 
+def test_of_what_metrics_a_quantile_is_the_true_one_is_said_wherever_its_interval_is() -> None:
+    """All pays lie between two points of the grid, or beyond its end: no interval has them."""
+    rounding = "rounded to steps of 50 between 0 and 500"
+    for pay, said in ((224.0, "half are below about 200 (200 to 200)"), (824.0, "500 or more")):
+        schema = pcor.Schema(
+            metric={"column": "pay", "low": 0, "high": 500, "step": 50},
+            attributes={"job": ["a", "b"]},
+            id="id",
+        )
+        rows = [("a", "x", 99999.0), *[("a", "x", pay)] * 30]
+        one = pcor.release(small(rows, TAIL, schema).table, 0, 1000, detector=TAIL, facts="median")
+        assert said in str(one)
+        assert pcor.Context.parse(schema, str(one)[str(one).index("among ") :]) == one.context
+        assert rounding in one.plan.accuracy[0]
+        for page in (one.to_html(), one.to_letter()):
+            assert f"each pay is first {rounding}: whatever lies beyond" in page
+    assert "500 or more to 500 or more" in one.to_html()
+    assert "<td>500 or more</td><td>500 or more and 500 or more</td>" in one.to_letter()
+
+
 def test_a_release_without_facts_says_nothing_of_them(table: pcor.Table) -> None:
     released = pcor.release(table, 0, 2, detector=TAIL)
     assert released.facts == []

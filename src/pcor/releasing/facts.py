@@ -202,7 +202,10 @@ class PlannedQuantile:
     def accuracy(self) -> str:
         """How far off it can be, in the middle of a sentence."""
         rows = self._width(1 - CONFIDENCE)
-        return f"the {_spoken(self.name)} with at most {rows:,} rows between it and the true one"
+        return (
+            f"the {_spoken(self.name)} of metrics {self.grid.rounding} with at most {rows:,} rows "
+            "between it and the true one"
+        )
 
     def _width(self, outside: Fraction) -> int:
         # A row is worth c points of a score.
@@ -286,7 +289,8 @@ class Fact:
         value: what it is, about.
         low: the true number is at least this,
         high: and at most this, with the chance ``confidence``. The interval follows from the noise
-            and public numbers alone.
+            and public numbers alone. Of a quantile the true number is that of the metrics rounded
+            to the grid: at an end of the grid it may be anything beyond.
         epsilon: what it cost, exact.
     """
 
@@ -346,6 +350,38 @@ def _is_quantile(fact: Fact) -> bool:
     return fact.name != "count" and not fact.name.startswith("rank")
 
 
+def numbers_in_words(fact: Fact, schema: Schema) -> tuple[str, str, str]:
+    """Write the number, and the ends of its interval."""
+    value, low, high = (
+        f"{number:,}{_beyond(fact, schema, number)}" for number in (fact.value, fact.low, fact.high)
+    )
+    return value, low, high
+
+
+def rounding_in_words(facts: Sequence[Fact], schema: Schema) -> str:
+    """Say of what metrics a quantile is the true one; "" where none was released.
+
+    >>> schema = Schema({"column": "pay", "low": 0, "high": 500, "step": 50}, {"job": ["cook"]})
+    >>> "each pay is first rounded to steps of 50 between 0 and 500" in rounding_in_words(
+    ...     [Fact("median", 300, 250, 350, Fraction(1, 10))], schema
+    ... )
+    True
+    """
+    grid = schema.metric.grid
+    if grid is None or not any(map(_is_quantile, facts)):
+        return ""
+    return (
+        f"For what part of the group is below a number, each {schema.metric.spoken} is first "
+        f"{grid.rounding}: whatever lies beyond an end counts as that end, and the true number is "
+        "that of the rounded ones."
+    )
+
+
+def _beyond(fact: Fact, schema: Schema, number: float) -> str:
+    grid = schema.metric.grid
+    return grid.beyond(number) if grid is not None and _is_quantile(fact) else ""
+
+
 def in_words(facts: Sequence[Fact], schema: Schema, detector: Detector) -> str:
     """Write facts as the end of a sentence about whom a context covers; "" where there are none.
 
@@ -364,20 +400,21 @@ def in_words(facts: Sequence[Fact], schema: Schema, detector: Detector) -> str:
         if _is_quantile(fact):
             quantiles.append(_quantile_in_words(fact, schema, bare=bool(quantiles)))
         elif fact.name == "count":
-            counted.append(f"about {fact.value:,} {schema.noun} ({_interval(fact)})")
+            counted.append(f"about {fact.value:,} {schema.noun} ({_interval(fact, schema)})")
         else:
             of_whom = "of them" if counted else schema.noun
             side = fact.side or detector.side or _SIDES[0]
-            counted.append(f"about {fact.value:,} ({_interval(fact)}) {of_whom} as {side}")
+            counted.append(f"about {fact.value:,} ({_interval(fact, schema)}) {of_whom} as {side}")
     return "; ".join(filter(None, [", ".join(counted), " and ".join(quantiles)]))
 
 
 def _quantile_in_words(fact: Fact, schema: Schema, *, bare: bool) -> str:
     share = _quantile(fact.name)
     part = "half" if share == Fraction(1, 2) else f"{plain(100 * share)} %"
-    value = amount(fact.value, schema.metric.unit)
-    return f"{part}{'' if bare else ' are'} below about {value} ({_interval(fact)})"
+    value = amount(fact.value, schema.metric.unit) + _beyond(fact, schema, fact.value)
+    return f"{part}{'' if bare else ' are'} below about {value} ({_interval(fact, schema)})"
 
 
-def _interval(fact: Fact) -> str:
-    return f"{amount(fact.low, None)} to {amount(fact.high, None)}"
+def _interval(fact: Fact, schema: Schema) -> str:
+    low, high = (amount(end, None) + _beyond(fact, schema, end) for end in (fact.low, fact.high))
+    return f"{low} to {high}"
