@@ -366,5 +366,5 @@ def place_in_order(row: PersonalRow) -> tuple[float, tuple[int, ...], float]:
     mixed = metric * factors[0]
     for code, factor in zip(codes, factors[1:], strict=True):
         mixed = mixed + float(code) * factor
-    turns = mixed / (2**31 - 1)
+    turns = mixed / 2**31
     return turns - math.floor(turns), codes, metric

@@ -29,13 +29,13 @@ OPTIONS: dict[str, Any] = {
 EPSILONS = {"count": 1, "rank": 1, "median": 6}
 
 
-def declared(over: str) -> pcor.Schema:
+def declared(over: str, most: int = BOUND) -> pcor.Schema:
     return pcor.Schema(
         metric=GRID | {"low": -40, "high": 80},
         attributes=ATTRIBUTES,
         id="id",
         person="who",
-        rows_per_person=BOUND,
+        rows_per_person=most,
         over=over,
     )
 
@@ -62,6 +62,46 @@ def test_no_person_moves_a_fact_by_more_than_epsilon(
         facts_module, "_planned", lambda *given: replace(planned(*given), rows=BOUND - 1)
     )
     assert worst(fact, "error") > EPSILONS[fact]
+
+
+def test_rows_that_take_the_place_of_others_are_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rows of somebody above the median leave for as many below it, in one context.
+
+    That moves most of a draw (``test_each_draw_of_a_quantile_costs_a_third_and_not_less``), not of
+    all three at once. To charge as if rows only arrived is too little.
+    """
+    schema, epsilon = declared("keep"), 12
+    rows = [*ROWS[:2], *ROWS[2 : 2 + 4 * BOUND], *ROWS[-3 * BOUND :]]
+    rows += [("b", "y", 36.0, "B3")] * BOUND
+    more: list[PersonRow] = [("b", "y", -39.0, "B3")] * BOUND
+    here, there = encoded(rows, schema), encoded(rows + more, schema)
+    assert not there.record(len(rows) - 1).counted
+    asked = OPTIONS | {"facts": ["median"]}
+    assert 0.5 * epsilon < joint_ratio(here, there, epsilon, **asked) <= epsilon
+    planned = facts_module._planned
+
+    def too_cheap(*given: Any) -> facts_module.PlannedFact:
+        fact = planned(*given)
+        assert isinstance(fact, facts_module.PlannedQuantile)
+        return replace(fact, replaced=False)
+
+    monkeypatch.setattr(facts_module, "_planned", too_cheap)
+    assert joint_ratio(here, there, epsilon, **asked) > epsilon
+
+
+def test_a_record_that_is_held_in_addition_is_counted() -> None:
+    """Of its person another row is kept: the context has both, and so have the numbers."""
+    rows: list[PersonRow] = [("a", "x", pay, "V") for pay in (40.0, 35.0)]
+    rows += [("a", "x", pay, f"Q{pay}") for pay in (1.0, 2.0, 3.0)]
+    table = encoded(rows, declared("keep", 1))
+    (key,) = (key for key in (0, 1) if not table.record(key).counted)
+    asked = OPTIONS | {"facts": ["count", "rank:low"]}
+    # No noise: it is not 0 with a chance below exp(-1000).
+    released = pcor.release(table, key, 10**4, **asked)
+    numbers = (5, 5 - key)
+    assert tuple(fact.value for fact in released.facts) == numbers
+    chances = pcor.audit.exact_answers(table, key, 10**4, most=8, **asked)
+    assert all(chances[answer] < -1000 for answer in chances if answer and answer[1] != numbers)
 
 
 @pytest.mark.parametrize("fact", EPSILONS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -130,26 +131,31 @@ def test_a_fact_with_seven_tenths_of_its_sensitivity_is_noticed(
 
 @pytest.mark.parametrize("share", [Fraction(1, 2), Fraction(9, 10), Fraction(1, 20)])
 @pytest.mark.parametrize("place", range(3), ids=["value", "low", "high"])
-def test_each_draw_of_a_quantile_costs_a_third_and_not_less(share: Fraction, place: int) -> None:
+@pytest.mark.parametrize("replaced", [False, True], ids=["more", "in the place of another"])
+def test_each_draw_of_a_quantile_costs_a_third_and_not_less(
+    share: Fraction, place: int, replaced: bool
+) -> None:
     """Two heaps of rows, and nobody between them: one more row moves the draw by nearly all.
 
-    Which heap has the wanted rank, and by how little, is tried out.
+    Which heap has the wanted rank, and by how little, is tried out. Where only some rows of a
+    person are kept, one that arrives also takes the place of one of either heap.
     """
     grid = MetricGrid(0, 100, 1)
     most = [0.0, 0.0]
     for broken, rows in enumerate((1, Fraction(7, 10))):
-        fact = PlannedQuantile("quantile", Fraction(1), rows, share, grid)  # type: ignore[arg-type]
+        fact = PlannedQuantile("q", Fraction(1), rows, share, grid, replaced)  # type: ignore[arg-type]
         target = fact.targets[place]
         total = 40 * fact.shift
         for lower in range(int(share * total) + target - 3, int(share * total) + target + 4):
             heaps = np.zeros(grid.size, dtype=np.int64)
             heaps[10], heaps[90] = lower, total - lower
             before = rank_log_chances(heaps, fact, target)
-            for at in (0, 50, 100):
-                heaps[at] += 1
-                moved = np.abs(rank_log_chances(heaps, fact, target) - before).max()
+            for at, left in product((0, 50, 100), (10, 90) if replaced else (10,)):
+                after = heaps.copy()
+                after[at] += 1
+                after[left] -= replaced
+                moved = np.abs(rank_log_chances(after, fact, target) - before).max()
                 most[broken] = max(most[broken], float(moved))
-                heaps[at] -= 1
     assert 0.8 / 3 < most[0] <= 1 / 3 + ROUNDING
     assert most[1] > 1 / 3
 

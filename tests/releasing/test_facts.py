@@ -86,6 +86,18 @@ def test_a_quantile_without_a_grid_is_refused_with_what_to_declare() -> None:
     assert pcor.plan(schema, 1, facts="count,rank").facts
 
 
+def test_an_epsilon_too_small_for_a_quantile_is_refused_before_the_charge(
+    table: pcor.Table,
+) -> None:
+    """Scores are whole numbers of 64 bits, and the ends of an interval lie far out."""
+    budget = pcor.Budget(1)
+    options: dict[str, Any] = GIVEN | {"facts": "quantile:0.9999", "budget": budget}
+    with pytest.raises(ParameterError, match=r"epsilon is too small for 'quantile:0\.9999'"):
+        pcor.release(table, 0, "1e-18", **options)
+    assert budget.left == 1
+    pcor.release(table, 0, "2e-12", **options)  # nearly as small as it may be
+
+
 # -- what it costs ---------------------------------------------------------------------------------
 
 
@@ -275,6 +287,26 @@ def test_a_release_has_its_facts_everywhere(table: pcor.Table) -> None:
     # Whoever pastes the end of the sentence means the context.
     end = str(released)[str(released).index("among ") :]
     assert pcor.Context.parse(SCHEMA, end) == released.context
+
+
+def test_of_what_metrics_a_quantile_is_the_true_one_is_said_wherever_its_interval_is() -> None:
+    """All pays lie between two points of the grid, or beyond its end: no interval has them."""
+    rounding = "rounded to steps of 50 between 0 and 500"
+    for pay, said in ((224.0, "half are below about 200 (200 to 200)"), (824.0, "500 or more")):
+        schema = pcor.Schema(
+            metric={"column": "pay", "low": 0, "high": 500, "step": 50},
+            attributes={"job": ["a", "b"]},
+            id="id",
+        )
+        rows = [("a", "x", 99999.0), *[("a", "x", pay)] * 30]
+        one = pcor.release(small(rows, TAIL, schema).table, 0, 1000, detector=TAIL, facts="median")
+        assert said in str(one)
+        assert pcor.Context.parse(schema, str(one)[str(one).index("among ") :]) == one.context
+        assert rounding in one.plan.accuracy[0]
+        for page in (one.to_html(), one.to_letter()):
+            assert f"each pay is first {rounding}: whatever lies beyond" in page
+    assert "500 or more to 500 or more" in one.to_html()
+    assert "<td>500 or more</td><td>500 or more and 500 or more</td>" in one.to_letter()
 
 
 def test_a_release_without_facts_says_nothing_of_them(table: pcor.Table) -> None:

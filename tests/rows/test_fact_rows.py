@@ -12,12 +12,12 @@ import pytest
 import pcor
 from pcor.errors import SourceError, TooLarge
 from pcor.releasing.fact_draws import FactRows
-from pcor.releasing.facts import PlannedCount, PlannedFact
 from pcor.rows.table import Record
 from tests.helpers.changing_rows import CHANGES, DP, MAKERS, RECORD, Source
 from tests.helpers.changing_rows import SCHEMA as CHANGING
 from tests.helpers.changing_rows import people as changing_people
 from tests.helpers.engines import LOCAL, SCHEMA, SERVERS, people
+from tests.helpers.same_rows import fact_numbers
 
 FACTS = ["count", "rank", "median", "quantile:0.9"]
 
@@ -33,11 +33,6 @@ def with_grid(schema: pcor.Schema, **grid: float) -> pcor.Schema:
 PAID = with_grid(SCHEMA, **GRID)
 
 
-def true_numbers(rows: FactRows, fact: PlannedFact, mask: int) -> object:
-    """Return what the noise of a fact is added to, or its scores."""
-    return rows.number(fact, mask) if isinstance(fact, PlannedCount) else rows.scores(fact, mask)
-
-
 @pytest.mark.parametrize("engine", [*LOCAL, *SERVERS])
 def test_every_engine_has_the_numbers_of_the_rows_in_memory(engine: str, tmp_path: Path) -> None:
     """The true numbers decide the distribution of the facts, and nothing else does."""
@@ -50,7 +45,7 @@ def test_every_engine_has_the_numbers_of_the_rows_in_memory(engine: str, tmp_pat
         read = [FactRows.read(plan.facts, table, table.record(3)) for table in (here, there)]
         own = here.record(3).space.fixed
         for mask in (own, (1 << PAID.width) - 1, own | 0b1010101010):
-            numbers = [[true_numbers(one, fact, mask) for fact in plan.facts] for one in read]
+            numbers = [fact_numbers(one, plan.facts, mask) for one in read]
             assert numbers[0] == numbers[1]
 
 

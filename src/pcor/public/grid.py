@@ -70,6 +70,18 @@ class MetricGrid:
         """How many steps there are in 1, as the nearest number."""
         return float(1 / _exact(self.step))
 
+    @property
+    def rounding(self) -> str:
+        """What is done to a metric, in the middle of a sentence."""
+        low, high, step = (f"{number:,}" for number in (self.low, self.high, self.step))
+        return f"rounded to steps of {step} between {low} and {high}"
+
+    def beyond(self, point: float) -> str:
+        """Return what to write after a point at an end, which stands for all beyond it, too."""
+        if point >= self.high:
+            return " or more"
+        return " or less" if point <= self.low else ""
+
     def point(self, place: int) -> float:
         """Return the point at this place, as the nearest number; a whole one as such."""
         exact = _exact(self.low) + place * _exact(self.step)

@@ -23,7 +23,7 @@ from pcor.errors import ParameterError, plain
 from pcor.public import wording
 from pcor.public.context import Context
 from pcor.public.guarantee import Promise
-from pcor.releasing.facts import Fact, in_words
+from pcor.releasing.facts import Fact, in_words, numbers_in_words, rounding_in_words
 from pcor.releasing.plan import Plan
 from pcor.releasing.signature import check_key, sign_page, signed, written
 from pcor.support import markup
@@ -375,15 +375,16 @@ def plain_words(release: Release) -> str:
 
 def _numbers(release: Release) -> str:
     """Write the facts as a table, and what their intervals mean."""
-    rows = [
-        (fact.name, f"{fact.value:,}", f"{fact.low:,} to {fact.high:,}", plain(fact.epsilon))
-        for fact in release.facts
-    ]
+    schema, rows = release.plan.schema, []
+    for fact in release.facts:
+        value, low, high = numbers_in_words(fact, schema)
+        rows.append((fact.name, value, f"{low} to {high}", plain(fact.epsilon)))
+    rounding = rounding_in_words(release.facts, schema)
     chance = f"{100 * release.facts[0].confidence:g}"
     return markup.table(("number", "about", "between", "epsilon"), rows) + markup.paragraph(
         f"Each was made uncertain on purpose. The true number lies in its interval in at least "
         f"{chance} of 100 cases: that follows from how the noise is made, and from nothing else. "
-        "The record itself is counted."
+        f"The record itself is counted.{rounding and ' '}{rounding}"
     )
 
 

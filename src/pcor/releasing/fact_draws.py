@@ -46,7 +46,7 @@ class FactRows:
     """What facts need of the rows, whatever context will be drawn. Private.
 
     Attributes:
-        cells: the cells of the table.
+        cells: the cells of the table, with the record among the rows that are counted.
         table: turns a context into the words that cells are asked with.
         extreme: for each side of a rank, the rows of each cell that are as extreme as the record.
     """
@@ -58,6 +58,7 @@ class FactRows:
     @classmethod
     def read(cls, facts: Sequence[PlannedFact], table: Table, record: Record) -> FactRows:
         """Read it. Before the charge; draws nothing."""
+        table = table.holding(record)
         read_grids(facts, table)
         sides = [fact.side for fact in facts if isinstance(fact, PlannedCount) and fact.side]
         extreme = {side: table.cells.rows_between(*_extreme(side, record.value)) for side in sides}

@@ -36,6 +36,8 @@ CONFIDENCE = Fraction(19, 20)
 
 # A quantile has at most so many digits behind the point, so that scores are small whole numbers.
 _DIGITS = 4
+# Scores have 64 bits. The rows of a table take 45 of them, the ends of an interval fewer than 60.
+_LARGEST_SHIFT = 1 << 60
 _DRAWS = 3  # of a quantile: the number, and both ends of its interval
 _SIDES = ("high", "low")
 EXAMPLES = ("count", "rank", "rank:low", "rank:high", "median", "quantile:0.95")
@@ -162,9 +164,10 @@ class PlannedQuantile:
     Attributes:
         name: ``"median"``, or ``"quantile:0.95"``.
         epsilon: what it costs: three draws.
-        rows: how many rows are added or removed between neighbours.
+        rows: how many rows whoever is protected can have.
         share: which quantile, a / c.
         grid: from which numbers it is drawn.
+        replaced: whether rows that arrive can take the place of as many others.
     """
 
     name: str
@@ -172,12 +175,17 @@ class PlannedQuantile:
     rows: int
     share: Fraction
     grid: MetricGrid
+    replaced: bool = False
 
     @property
     def eta(self) -> Fraction:
-        """The exponent of each draw. One row moves a score by at most max(a, c - a)."""
+        """The exponent of each draw.
+
+        One row moves a score by at most max(a, c - a); one that takes the place of another, by c.
+        """
         a, c = self.share.as_integer_ratio()
-        return self.epsilon / _DRAWS / (2 * self.rows * max(a, c - a))
+        each = c if self.replaced else max(a, c - a)
+        return self.epsilon / _DRAWS / (2 * self.rows * each)
 
     @property
     def shift(self) -> int:
@@ -199,7 +207,10 @@ class PlannedQuantile:
     def accuracy(self) -> str:
         """How far off it can be, in the middle of a sentence."""
         rows = self._width(1 - CONFIDENCE)
-        return f"the {_spoken(self.name)} with at most {rows:,} rows between it and the true one"
+        return (
+            f"the {_spoken(self.name)} of metrics {self.grid.rounding} with at most {rows:,} rows "
+            "between it and the true one"
+        )
 
     def _width(self, outside: Fraction) -> int:
         # A row is worth c points of a score.
@@ -220,8 +231,8 @@ def plan_facts(
     """Return what the facts cost and how they are made, from public knowledge alone.
 
     Raises:
-        ParameterError: a quantile is asked for and no grid is declared, or a share is given
-            without facts.
+        ParameterError: a quantile is asked for and no grid is declared, epsilon is too small for
+            one, or a share is given without facts.
     """
     if names is None:
         if share is not None:
@@ -232,21 +243,26 @@ def plan_facts(
     planned = tuple(_planned(name, each, schema, detector) for name in listed)
     for one in planned:
         check_exponent(one.rate if isinstance(one, PlannedCount) else one.eta)
+        if isinstance(one, PlannedQuantile) and one.shift * one.share.denominator >= _LARGEST_SHIFT:
+            raise ParameterError(
+                f"facts: epsilon is too small for {one.name!r}, whose interval would reach farther "
+                "than any table; try 0.01 to 10, a larger facts_share, or leave it out"
+            )
     return planned
 
 
 def _planned(name: str, epsilon: Fraction, schema: Schema, detector: Detector) -> PlannedFact:
     # Rows that arrive where others leave cancel out in a number of rows, not in quantiles' scores.
-    rows, grid = schema.unit.rows, schema.metric.grid
+    unit, grid = schema.unit, schema.metric.grid
     if name == "count":
-        return PlannedCount(name, epsilon, rows)
+        return PlannedCount(name, epsilon, unit.rows)
     if name.startswith("rank"):
         # By the settings alone: on which side of the others V lies depends on their rows.
         side = name.partition(":")[2] or detector.side or _SIDES[0]
-        return PlannedCount(name, epsilon, rows, side)
+        return PlannedCount(name, epsilon, unit.rows, side)
     if grid is None:
         raise ParameterError(f"facts: {name!r} cannot be had: {NO_GRID}")
-    return PlannedQuantile(name, epsilon, schema.unit.row_changes, _quantile(name), grid)
+    return PlannedQuantile(name, epsilon, unit.rows, _quantile(name), grid, unit.chooses)
 
 
 def with_facts(cost: PrivacyCost, facts: Sequence[PlannedFact]) -> PrivacyCost:
@@ -278,7 +294,8 @@ class Fact:
         value: what it is, about.
         low: the true number is at least this,
         high: and at most this, with the chance ``confidence``. The interval follows from the noise
-            and public numbers alone.
+            and public numbers alone. Of a quantile the true number is that of the metrics rounded
+            to the grid: at an end of the grid it may be anything beyond.
         epsilon: what it cost, exact.
     """
 
@@ -338,6 +355,38 @@ def _is_quantile(fact: Fact) -> bool:
     return fact.name != "count" and not fact.name.startswith("rank")
 
 
+def numbers_in_words(fact: Fact, schema: Schema) -> tuple[str, str, str]:
+    """Write the number, and the ends of its interval."""
+    value, low, high = (
+        f"{number:,}{_beyond(fact, schema, number)}" for number in (fact.value, fact.low, fact.high)
+    )
+    return value, low, high
+
+
+def rounding_in_words(facts: Sequence[Fact], schema: Schema) -> str:
+    """Say of what metrics a quantile is the true one; "" where none was released.
+
+    >>> schema = Schema({"column": "pay", "low": 0, "high": 500, "step": 50}, {"job": ["cook"]})
+    >>> "each pay is first rounded to steps of 50 between 0 and 500" in rounding_in_words(
+    ...     [Fact("median", 300, 250, 350, Fraction(1, 10))], schema
+    ... )
+    True
+    """
+    grid = schema.metric.grid
+    if grid is None or not any(map(_is_quantile, facts)):
+        return ""
+    return (
+        f"For what part of the group is below a number, each {schema.metric.spoken} is first "
+        f"{grid.rounding}: whatever lies beyond an end counts as that end, and the true number is "
+        "that of the rounded ones."
+    )
+
+
+def _beyond(fact: Fact, schema: Schema, number: float) -> str:
+    grid = schema.metric.grid
+    return grid.beyond(number) if grid is not None and _is_quantile(fact) else ""
+
+
 def in_words(facts: Sequence[Fact], schema: Schema, detector: Detector) -> str:
     """Write facts as the end of a sentence about whom a context covers; "" where there are none.
 
@@ -356,11 +405,11 @@ def in_words(facts: Sequence[Fact], schema: Schema, detector: Detector) -> str:
         if _is_quantile(fact):
             quantiles.append(_quantile_in_words(fact, schema, bare=bool(quantiles)))
         elif fact.name == "count":
-            counted.append(f"about {fact.value:,} {schema.noun} ({_interval(fact)})")
+            counted.append(f"about {fact.value:,} {schema.noun} ({_interval(fact, schema)})")
         else:
             of_whom = "of them" if counted else schema.noun
             side = fact.side or detector.side or _SIDES[0]
-            counted.append(f"about {fact.value:,} ({_interval(fact)}) {of_whom} as {side}")
+            counted.append(f"about {fact.value:,} ({_interval(fact, schema)}) {of_whom} as {side}")
     if (counted or quantiles) and schema.unit.chooses:
         kept = f"of each person at most {schema.unit.rows:,} {schema.noun} are counted"
     else:
@@ -371,9 +420,10 @@ def in_words(facts: Sequence[Fact], schema: Schema, detector: Detector) -> str:
 def _quantile_in_words(fact: Fact, schema: Schema, *, bare: bool) -> str:
     share = _quantile(fact.name)
     part = "half" if share == Fraction(1, 2) else f"{plain(100 * share)} %"
-    value = amount(fact.value, schema.metric.unit)
-    return f"{part}{'' if bare else ' are'} below about {value} ({_interval(fact)})"
+    value = amount(fact.value, schema.metric.unit) + _beyond(fact, schema, fact.value)
+    return f"{part}{'' if bare else ' are'} below about {value} ({_interval(fact, schema)})"
 
 
-def _interval(fact: Fact) -> str:
-    return f"{amount(fact.low, None)} to {amount(fact.high, None)}"
+def _interval(fact: Fact, schema: Schema) -> str:
+    low, high = (amount(end, None) + _beyond(fact, schema, end) for end in (fact.low, fact.high))
+    return f"{low} to {high}"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pcor.errors import ParameterError, sendable
 from pcor.public import wording
 from pcor.releasing.certificate import NOT_PRIVATE, Release, carried, day_of, plain_words
+from pcor.releasing.facts import Fact, rounding_in_words
 from pcor.releasing.quantile_bar import BarMark, BarPoint, quantile_bar
 from pcor.releasing.signature import check_key, sign_page
 from pcor.support.ed25519 import ALGORITHM, SigningKey
@@ -61,6 +62,7 @@ class LetterWords:
         group: attribute and values, for those that the group restricts.
         facts: the numbers that were paid for.
         confidence: in how many of 100 cases the true ones lie between theirs.
+        rounding: what is first done to metrics for quantiles; or nothing.
         picture: the quantiles among them and the record's place, as SVG; or nothing.
         epsilon: the cost, exact.
         delta: the additive slack, exact; nothing where there is none.
@@ -88,6 +90,7 @@ class LetterWords:
     group: tuple[tuple[str, str], ...]
     facts: tuple[LetterFact, ...]
     confidence: str
+    rounding: str
     picture: str
     epsilon: str
     delta: str
@@ -119,6 +122,7 @@ _NOTHING = replace(
     group=(),
     facts=(),
     not_protected=(),
+    rounding="",
     picture="",
     delta="",
     warning="",
@@ -232,6 +236,7 @@ def letter_words(release: Release, certificate: Mapping[str, Any], key: str) -> 
         group=tuple(wording.clauses(schema, release.context.mask, most=wording.SHOWN)),
         facts=tuple(_fact(release, fact) for fact in facts),
         confidence=f"{100 * min((fact['confidence'] for fact in facts), default=1):g}",
+        rounding=rounding_in_words([Fact.from_dict(fact) for fact in facts], schema),
         picture=_picture(release, facts),
         epsilon=str(promise["epsilon"]),
         delta="" if release.plan.bill.delta == 0 else str(promise["delta"]),
@@ -261,13 +266,16 @@ def _factor(epsilon: float) -> str:
 
 def _fact(release: Release, fact: Mapping[str, Any]) -> LetterFact:
     value, high = (_written(release, fact, fact[part]) for part in ("value", "high"))
-    low = wording.amount(fact["low"], None)  # "between 750 and 900 dollars"
+    low = _written(release, fact, fact["low"], unit=False)  # "between 750 and 900 dollars"
     return LetterFact(_fact_words(release, fact["name"]), value, low, high)
 
 
-def _written(release: Release, fact: Mapping[str, Any], number: float) -> str:
-    counted = _share(fact["name"]) is None
-    return wording.amount(number, None if counted else release.plan.schema.metric.unit)
+def _written(release: Release, fact: Mapping[str, Any], number: float, *, unit: bool = True) -> str:
+    metric = release.plan.schema.metric
+    if _share(fact["name"]) is None:
+        return wording.amount(number, None)
+    beyond = "" if metric.grid is None else metric.grid.beyond(number)
+    return wording.amount(number, metric.unit if unit else None) + beyond
 
 
 def _fact_words(release: Release, name: str) -> str:

@@ -198,13 +198,14 @@ def look(plan: Plan, table: Table, record: int | str) -> LookedAt:
     """
     queried = table.record(record)
     _read_for_utility(plan, table)
+    held = table.holding(queried)
     validity: Validity | ParameterError
     try:
-        validity = Validity(table, queried, plan.detector)
+        validity = Validity(held, queried, plan.detector)
         validity.read()
     except ParameterError as error:
         validity = error
-    return LookedAt(validity, FactRows.read(plan.facts, table, queried))
+    return LookedAt(validity, FactRows.read(plan.facts, held, queried))
 
 
 def prepare(plan: Plan, table: Table, records: Sequence[Record]) -> None:

@@ -59,8 +59,7 @@ class HeldRow(Cells):
 
     def visible(self, value: float, rule: Rule) -> CellTable:
         """Return the pairs in the rule's window, which the row may widen; and the row."""
-        low, high = self._remote.ends
-        window = rule.window_on(value, min(low, self._value), max(high, self._value))
+        window = self._remote.window(value, rule, [self._value])
         part = self._remote.seen_through(window, value)
         whole = {column.name: getattr(self, column.name) for column in fields(Cells)}
         ask = None if part.ask is None else self.distribution
@@ -93,7 +92,7 @@ class HeldRow(Cells):
         self, values: Sequence[float], rule: Rule, counted: Sequence[tuple[float, float]] = ()
     ) -> None:
         """Read what a rule needs to judge several metrics, in one pass of each kind."""
-        self._remote.prepare(values, rule, counted)
+        self._remote.prepare(values, rule, counted, held=[self._value])
 
     def read_grid(self, grid: MetricGrid) -> None:
         """Read how many rows of each cell belong to each point of a grid."""

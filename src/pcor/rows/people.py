@@ -19,8 +19,10 @@ from pcor.errors import SourceError
 from pcor.public.schema import Schema
 from pcor.rows.encoded_rows import EncodedRows
 
-# What remainders are taken of in the hash that orders the rows of a person: a prime.
-HASH_SIZE = 2**31 - 1
+# What remainders are taken of in the hash that orders the rows of a person. A power of two: Polars
+# multiplies by the reciprocal where it is to divide, by which any other number rounds differently,
+# and where it does so depends on other rows.
+HASH_SIZE = 2**31
 
 
 def of_people(
@@ -82,8 +84,9 @@ def _order_keys(
 def row_order(codes: NDArray[np.int64], metric: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the public hash, from 0 to 1, by which the rows of a person are ordered.
 
-    It is a remainder that every engine computes to the last bit: multiplied, added, divided and
-    rounded down in float64, one after the other. ``queries.Queries`` writes the same as SQL.
+    It is a remainder that every engine computes to the last bit: multiplied, added, divided by a
+    power of two and rounded down in float64, one after the other. ``queries.Queries`` writes the
+    same as SQL.
     """
     mixed = metric * float(hash_factor(0))
     for place, code in enumerate(codes.T, start=1):

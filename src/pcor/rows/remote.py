@@ -83,11 +83,17 @@ class RemoteCellTable(Cells):
         """Return all cells, and no pairs."""
         return self._part(Pairs(np.zeros(0, np.int32), np.zeros(0), np.zeros(0, np.int64)))
 
-    @property
-    def ends(self) -> Range:
-        """The least and the largest metric of all rows."""
+    def window(self, value: float, rule: Rule, held: Sequence[float] = ()) -> Window:
+        """Return what a rule has to see of the rows to judge a metric.
+
+        Args:
+            value: the metric. It may lie beyond all rows: its own is then not counted, but held.
+            rule: what judges.
+            held: metrics of rows that are here and not in the engine.
+        """
         cells = self._pushdown.cells
-        return float(cells.lowest.min()), float(cells.highest.max())
+        low, high = float(cells.lowest.min()), float(cells.highest.max())
+        return rule.window_on(value, min(low, value, *held), max(high, value, *held))
 
     def read_all(self) -> None:
         """Read all pairs where the rows may change; refuse if an engine may not hand them over."""
@@ -121,7 +127,7 @@ class RemoteCellTable(Cells):
 
     def visible(self, value: float, rule: Rule) -> CellTable:
         """Return the pairs in the rule's window; refuse where the record itself is not in it."""
-        window = self._window(value, rule)
+        window = self.window(value, rule)
         seen = self.seen_through(window, value)
         check_present(value, seen, window)
         return seen
@@ -133,9 +139,9 @@ class RemoteCellTable(Cells):
             return self.in_memory()
         known = self._answers.parts
         if (value, window) not in known:
-            self._answers = self._read([(value, window)])
-            known = self._answers.parts
-        return known[value, window]
+            read = self._read([(value, window)])
+            self._answers, known = read, read.parts
+        return known[value, window]  # another thread may have read something else meanwhile
 
     def read_grid(self, grid: MetricGrid) -> None:
         """Read how many rows of each cell belong to each point of a grid, once for the table."""
@@ -153,13 +159,20 @@ class RemoteCellTable(Cells):
         places = pairs.values[inside].astype(np.int64)
         return np.bincount(places, pairs.counts[inside], minlength=grid.size).astype(np.int64)
 
-    def prepare(self, values: Sequence[float], rule: Rule, counted: Sequence[Range] = ()) -> None:
+    def prepare(
+        self,
+        values: Sequence[float],
+        rule: Rule,
+        counted: Sequence[Range] = (),
+        held: Sequence[float] = (),
+    ) -> None:
         """Read what a rule needs to judge several metrics, in one pass of each kind.
 
-        What was read before is forgotten.
+        What was read before is forgotten. Whether a metric's own row is counted or held in addition
+        makes no difference to what is read.
         """
         ends = [rule.region_ends(value) for value in values]
-        windows = [(value, self._window(value, rule)) for value in values]
+        windows = [(value, self.window(value, rule, held)) for value in values]
         self._read_whole([window for _, window in windows])
         if self._whole is not None:
             self._answers = Answers()
@@ -167,9 +180,6 @@ class RemoteCellTable(Cells):
         ranges = [range_ for range_ in ends if range_ is not None]
         ranges = list(dict.fromkeys([*ranges, *counted]))
         self._answers = self._read(windows, ranges, values if rule.wants_tails else ())
-
-    def _window(self, value: float, rule: Rule) -> Window:
-        return rule.window_on(value, *self.ends)
 
     def _read_whole(self, windows: Sequence[Window]) -> None:
         """Read all pairs where the cells do not bound what is needed; refuse if they are too many.

@@ -88,7 +88,8 @@ def test_the_answer_with_facts_on_the_page(chrome: Browser, where: Site) -> None
             one.page.get_by_role("link", name="Download as JSON").click()
         certificate = json.loads(Path(downloading.value.path()).read_text())
         for fact in certificate["facts"]:
-            expect(one.page.locator("article")).to_contain_text(f"about {fact['value']:,} (")
+            expect(one.page.locator("article")).to_contain_text(f"about {fact['value']:,}")
+        expect(one.page.locator("article")).to_contain_text("is first rounded to steps of")
         one.picture("31-answer-with-facts")
         one.page.set_viewport_size(NARROW)
         wide = "document.documentElement.scrollWidth <= window.innerWidth"

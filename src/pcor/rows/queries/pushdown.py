@@ -247,11 +247,11 @@ class Pushdown:
         ends = f"WHEN {metric} >= {high} THEN {last} WHEN {metric} <= {low} THEN 0"
         places = f"CASE {ends} ELSE {place} END"
         found = self._questions.grouped(
-            self._questions.counted, also=["place"], flags=[f"{places} AS place"]
+            self._questions.counted, also=["pcor_point"], flags=[f"{places} AS pcor_point"]
         )
         self._questions.check_size(found, "pairs of a cell and a point of the metric's grid")
         self._check_state(found)
-        at = np.minimum(column(found, "place", np.float64), last)
+        at = np.minimum(column(found, "pcor_point", np.float64), last)
         return Pairs(self._cell_numbers(found), at, column(found, "n", np.int64))
 
     def above(self, values: Sequence[float]) -> Floats:
@@ -350,11 +350,11 @@ class Pushdown:
         """Count the rows of each person where they are; only the largest number comes back."""
         marks, fits = self._questions.marks, self._questions.where()
         summed = named(self._questions.mark_sums.values(), marks)
-        nobody = "SUM(CASE WHEN p IS NULL THEN 1 ELSE 0 END) AS nobody"
+        nobody = "SUM(CASE WHEN pcor_person IS NULL THEN 1 ELSE 0 END) AS nobody"
         by_person = ", ".join(["COUNT(*) AS n", nobody, *summed])
         asked = ", ".join(["MAX(n) AS most", "SUM(nobody) AS nobody", *summed])
         found = self._questions.ask(
-            f"SELECT {asked} FROM (SELECT {by_person} FROM pcor_coded {fits} GROUP BY p) "
+            f"SELECT {asked} FROM (SELECT {by_person} FROM pcor_coded {fits} GROUP BY pcor_person) "
             "pcor_people",
             *self._questions.coded(everybody=True),
         )

@@ -83,13 +83,13 @@ class Queries:
             key: also select this, as ``k``.
             source: other than all rows.
             everybody: also those of people with more rows than are counted; with the person of
-                each row as ``p``, where the schema says whose it is.
+                each row as ``pcor_person``, where the schema says whose it is.
         """
         rows, codes = self._encoded_rows(source or self.engine.source)
         more = [f"{key} AS k"] if key else []
         if not everybody:
             return self._coded(codes, more, rows)
-        more += [] if self._person is None else [f"{self._person} AS p"]
+        more += [] if self._person is None else [f"{self._person} AS pcor_person"]
         return [*self.sql_encoding.lists, self._all_coded("pcor_coded", codes, more, rows)]
 
     def looked_up(self, key: str, where: str, source: str = "") -> list[str]:
@@ -108,7 +108,8 @@ class Queries:
             coded = self._all_coded("pcor_coded", codes, more, f"{rows} WHERE {where}")
             return [*self.sql_encoding.lists, coded]
         more = [f"{key} AS k", f"CASE WHEN {where} THEN 1 ELSE 0 END AS asked"]
-        counted = f"CASE WHEN alike <= {self.schema.unit.rows} THEN 1 ELSE 0 END AS counted"
+        most = self.schema.unit.rows
+        counted = f"CASE WHEN pcor_alike <= {most} THEN 1 ELSE 0 END AS counted"
         columns = [*self.names, "x", "k", counted]
         asked = select("pcor_coded", columns, "pcor_ranked WHERE asked = 1")
         return [*self.sql_encoding.lists, *self._ranked(codes, more, rows), asked]
@@ -121,7 +122,7 @@ class Queries:
     def _coded(self, codes: Sequence[str], more: Sequence[str], rows: str) -> list[str]:
         if not self.schema.unit.chooses:
             return [*self.sql_encoding.lists, self._all_coded("pcor_coded", codes, more, rows)]
-        counted = f"pcor_ranked WHERE fits = 0 OR place <= {self.schema.unit.rows}"
+        counted = f"pcor_ranked WHERE pcor_fits = 0 OR pcor_number <= {self.schema.unit.rows}"
         chosen = select("pcor_coded", ["*"], counted)
         return [*self.sql_encoding.lists, *self._ranked(codes, more, rows), chosen]
 
@@ -137,7 +138,9 @@ class Queries:
     def _ranked(self, codes: Sequence[str], more: Sequence[str], rows: str) -> list[str]:
         """Write the order of the rows of each person, as ``people.row_order`` has it.
 
-        ``place`` numbers them, ``alike`` does so too, with one number for rows that hold the same.
+        ``pcor_number`` numbers them; ``pcor_alike`` does too, with one number for rows that hold
+        the same. The columns added here have names that no query gives to a column of its own: of
+        two with the same name every engine takes the one that it likes.
         What does not fit the schema is apart: it is refused or dropped, and takes nobody's place.
         """
         largest = self.literal(LARGEST_METRIC)
@@ -147,17 +150,23 @@ class Queries:
         mixed = f"x * {self.literal(hash_factor(0))}"
         for place, name in enumerate(self.names, start=1):
             mixed = f"({mixed} + CAST({name} AS {double}) * {self.literal(hash_factor(place))})"
-        turns = f"CASE WHEN {fits} THEN {mixed} / {self.literal(HASH_SIZE)} ELSE 0 END AS turns"
-        window = f"PARTITION BY p, fits ORDER BY h, {', '.join(self.names)}, x"
-        ranks = [f"ROW_NUMBER() OVER ({window}) AS place", f"RANK() OVER ({window}) AS alike"]
+        turns = (
+            f"CASE WHEN {fits} THEN {mixed} / {self.literal(HASH_SIZE)} ELSE 0 END AS pcor_turns"
+        )
+        window = (
+            f"PARTITION BY pcor_person, pcor_fits ORDER BY pcor_hash, {', '.join(self.names)}, x"
+        )
+        ranks = [
+            f"ROW_NUMBER() OVER ({window}) AS pcor_number",
+            f"RANK() OVER ({window}) AS pcor_alike",
+        ]
+        more = [*more, f"{self._person} AS pcor_person"]
+        fits = f"CASE WHEN {fits} THEN 1 ELSE 0 END AS pcor_fits"
+        hashed = "pcor_turns - FLOOR(pcor_turns) AS pcor_hash"
         return [
-            self._all_coded("pcor_everybody", codes, [*more, f"{self._person} AS p"], rows),
-            select(
-                "pcor_mixed",
-                ["*", f"CASE WHEN {fits} THEN 1 ELSE 0 END AS fits", turns],
-                "pcor_everybody",
-            ),
-            select("pcor_hashed", ["*", "turns - FLOOR(turns) AS h"], "pcor_mixed"),
+            self._all_coded("pcor_everybody", codes, more, rows),
+            select("pcor_mixed", ["*", fits, turns], "pcor_everybody"),
+            select("pcor_hashed", ["*", hashed], "pcor_mixed"),
             select("pcor_ranked", ["*", *ranks], "pcor_hashed"),
         ]
 

@@ -15,6 +15,7 @@ from fastapi import Request, Response
 
 from pcor.public.guarantee import TITLES
 from pcor.releasing.certificate import Release
+from pcor.releasing.facts import numbers_in_words, rounding_in_words
 from pcor.releasing.signature import written
 from pcor.service.api.models import Identifier
 from pcor.service.core import owner, questions
@@ -50,6 +51,8 @@ def show_release(request: Request, key: Asker, name: Identifier) -> Response:
     certificate, error = (None, None) if answer is None else questions.split(answer)
     registration = service.registration(job.request.dataset, job.version)
     plan = registration.plan(job.request.epsilon)
+    released = None if certificate is None else Release.from_dict(certificate, plan)
+    facts = [] if released is None else released.facts
     wait = 0.0 if answer is not None else questions.seconds_to_look(service, job)
     page = render(
         request,
@@ -64,7 +67,9 @@ def show_release(request: Request, key: Asker, name: Identifier) -> Response:
         reload=math.ceil(wait) + 1,
         certificate=certificate,
         error=error,
-        headline="" if certificate is None else Release.from_dict(certificate, plan).headline,
+        headline="" if released is None else released.headline,
+        numbers=[(fact.name, *numbers_in_words(fact, plan.schema)) for fact in facts],
+        rounding=rounding_in_words(facts, plan.schema),
         plan=plan,
         grid=() if certificate is None else grid(registration.schema, certificate["bits"]),
     )
