@@ -553,6 +553,7 @@ class Schema:
     def check(self, source: Any) -> list[Misfit]:
         """Return what of a table does not fit this schema, with values and counts.
 
+        What is not ``refused`` is only to be looked at: people who differ by blanks or case alone.
         Private: for the owner only, never to be released.
         """
         from pcor.audit.schema_fit import misfits
