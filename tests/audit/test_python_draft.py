@@ -56,6 +56,21 @@ def test_a_draft_says_what_it_noticed_to_whoever_made_it() -> None:
     assert [one.notes for one in copies] == [(), ()]
 
 
+def test_a_draft_is_still_one_when_it_is_made_anew_from_what_it_declares() -> None:
+    """A release refuses it; reviewed, it is the schema that it was, with the same fingerprint."""
+    draft = drafted()
+    declared = draft.to_dict()
+    assert declared["unreviewed"] == ["attributes.job", "attributes.city"]
+    again = pcor.Schema.from_dict(declared)
+    with pytest.raises(SchemaError, match="is a draft"):
+        pcor.release(pcor.Table(frame(), again), 99, epsilon=1)
+    assert again == draft == again.reviewed()
+    assert "unreviewed" not in again.reviewed().to_dict()
+    assert pcor.Schema.from_dict(again.reviewed().to_dict()).unreviewed == ()
+    with pytest.raises(SchemaError, match="unreviewed must list parts of a draft"):
+        pcor.Schema.from_dict(declared | {"unreviewed": "job"})
+
+
 def test_a_draft_says_what_does_not_fit_another_frame() -> None:
     (misfit,) = drafted().check(frame().assign(job="pilot"))
     assert "'pilot' (100)" in str(misfit)
