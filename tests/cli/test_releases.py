@@ -49,6 +49,16 @@ def test_plan_says_what_will_run_and_what_each_step_costs(files: Files) -> None:
     assert "total epsilon 0.5 (tight accounting)" in ran.out
 
 
+def test_a_release_says_where_another_detector_than_the_schemas_is_taken(files: Files) -> None:
+    declared = files.schema.read_text(encoding="utf-8") + '\n[release]\ndetector = "grubbs"\n'
+    files.schema.write_text(declared, encoding="utf-8")
+    ran = pcor_("release", *files.request, "--guarantee", "dp")
+    assert ran.code == 0
+    assert "note: guarantee 'dp' does not take the schema's detector 'grubbs'" in ran.err
+    named = pcor_("release", *files.request, "--guarantee", "dp", "--detector", "tail")
+    assert "the schema's detector" not in named.err
+
+
 def test_facts_are_planned_released_and_written_down(files: Files) -> None:
     planned = pcor_("plan", *files.request, "--facts", "count,rank")
     assert "Expect the count within" in planned.out

@@ -187,6 +187,8 @@ def release(
     declared = source.schema(schema)
     # What can be refused without the rows is, before they are read.
     plan = _plan(declared, given, epsilon)
+    if plan.stand_in:
+        tell(f"note: {plan.stand_in}")
     names = {"dataset": dataset, "analyst": analyst, "key": key, "version": version}
     paid: dict[str, Any] = {name: value for name, value in names.items() if value is not None}
     if ledger is None and paid:
