@@ -56,6 +56,21 @@ def test_a_draft_says_what_it_noticed_to_whoever_made_it() -> None:
     assert [one.notes for one in copies] == [(), ()]
 
 
+def test_a_draft_is_still_one_when_it_is_made_anew_from_what_it_declares() -> None:
+    """A release refuses it; reviewed, it is the schema that it was, with the same fingerprint."""
+    draft = drafted()
+    declared = draft.to_dict()
+    assert declared["unreviewed"] == ["attributes.job", "attributes.city"]
+    again = pcor.Schema.from_dict(declared)
+    with pytest.raises(SchemaError, match="is a draft"):
+        pcor.release(pcor.Table(frame(), again), 99, epsilon=1)
+    assert again == draft == again.reviewed()
+    assert "unreviewed" not in again.reviewed().to_dict()
+    assert pcor.Schema.from_dict(again.reviewed().to_dict()).unreviewed == ()
+    with pytest.raises(SchemaError, match="unreviewed must list parts of a draft"):
+        pcor.Schema.from_dict(declared | {"unreviewed": "job"})
+
+
 def test_a_draft_says_what_does_not_fit_another_frame() -> None:
     (misfit,) = drafted().check(frame().assign(job="pilot"))
     assert "'pilot' (100)" in str(misfit)
@@ -185,3 +200,17 @@ def test_a_check_tells_the_owner_who_has_too_many_rows() -> None:
     assert of_people(3, "keep").check(careers()) == []
     (misfit,) = of_people(9).check(careers().assign(who=[None, *["E"] * 9, *map(str, range(90))]))
     assert "nobody's rows in 1 row" in str(misfit)
+
+
+def test_people_who_differ_by_blanks_or_case_alone_are_noted_and_not_refused() -> None:
+    """A release cannot know whether they are one; with other names nothing is said."""
+    who = ["E1", "e1", "E1 ", "E2", None, *(f"P{number}" for number in range(95))]
+    rows = careers().assign(who=who)
+    notes = pcor.Schema.draft(rows, metric="pay", attributes=["job"], person="who").notes
+    (nobody,) = [note for note in notes if "without a person" in note]
+    (alike,) = [note for note in notes if "alone" in note]
+    assert nobody.startswith("who: 1 row without a person, and a release refuses")
+    assert alike.startswith("who: 2 people differ from another by blanks or case alone")
+    (found,) = of_people(7).check(rows.assign(who=[*who[:4], "E3", *who[5:]]))
+    assert not found.refused
+    assert "clean the column, unless they are different people" in str(found)

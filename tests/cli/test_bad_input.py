@@ -90,7 +90,7 @@ BAD = [
         "a header and no rows",
         release(table=at("h.csv", b"key,job,city,age,pay\n")),
         "source",
-        "no row of the table fits the schema ... pcor schema check",
+        "has a header and no rows",
     ),
     Bad(
         "not Parquet",

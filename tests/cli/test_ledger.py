@@ -86,11 +86,25 @@ def test_an_interrupt_inside_duckdb_leaves_the_claim_unfinished(
         out, err = running.communicate(timeout=120)
     assert (running.returncode, out) == (130, ""), err
     assert "pcor: interrupted" in err
+    assert "the same command again goes on where it was, and is charged once" in err
     assert [entry.kind for entry in Ledger(books).entries()] == ["budget", "charge"]
     ran = pcor_(*words)
     assert ran.code == 0, ran.err
     assert FREE in ran.err
     assert status(books)["left"] == "0.5"
+
+
+def test_an_interrupt_before_the_charge_says_nothing_of_one(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    books = str(tmp_path / "books.db")
+    assert pcor_("ledger", "budget", books, "pay", "--epsilon", 1).code == 0
+    monkeypatch.setattr("pcor.Table", interrupted)
+    ran = release(files, books)
+    assert ran == Ran(130, "", "pcor: interrupted; no file was left half-written\n")
 
 
 def test_a_new_key_buys_a_new_draw_until_the_budget_refuses(files: Files, books: str) -> None:

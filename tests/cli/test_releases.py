@@ -49,6 +49,30 @@ def test_plan_says_what_will_run_and_what_each_step_costs(files: Files) -> None:
     assert "total epsilon 0.5 (tight accounting)" in ran.out
 
 
+def test_a_condition_with_tabs_and_line_breaks_is_printed_in_full_only(files: Files) -> None:
+    cleaned = 'outside = "drop"\nstrip = true\nignore_case = true'
+    declared = files.schema.read_text(encoding="utf-8").replace(
+        "[attributes.job]", f"[attributes.job]\n{cleaned}"
+    )
+    files.schema.write_text(declared, encoding="utf-8")
+    short = pcor_("release", *files.request, "--detector", GRUBBS)
+    assert "SQL: a long condition, which --full and the certificate have\n" in short.out
+    assert "\t" not in short.out
+    full = pcor_("release", *files.request, "--detector", GRUBBS, "--full")
+    assert "SQL: WHERE " in full.out
+    assert "\t" in full.out
+
+
+def test_a_release_says_where_another_detector_than_the_schemas_is_taken(files: Files) -> None:
+    declared = files.schema.read_text(encoding="utf-8") + '\n[release]\ndetector = "grubbs"\n'
+    files.schema.write_text(declared, encoding="utf-8")
+    ran = pcor_("release", *files.request, "--guarantee", "dp")
+    assert ran.code == 0
+    assert "note: guarantee 'dp' does not take the schema's detector 'grubbs'" in ran.err
+    named = pcor_("release", *files.request, "--guarantee", "dp", "--detector", "tail")
+    assert "the schema's detector" not in named.err
+
+
 def test_facts_are_planned_released_and_written_down(files: Files) -> None:
     planned = pcor_("plan", *files.request, "--facts", "count,rank")
     assert "Expect the count within" in planned.out

@@ -158,6 +158,7 @@ def test_check_as_json(files: Files) -> None:
                 "examples": ["'lots' (1)"],
                 "remedy": "correct them or [source], or name them in missing_values and set "
                 'missing = "drop" under [metric]',
+                "refused": True,
             }
         ],
         "possible_contexts": 16,
@@ -187,3 +188,8 @@ def test_init_and_check_speak_of_people_with_several_rows(files: Files) -> None:
     out.write_text(kept, encoding="utf-8")
     check = pcor_("schema", "check", rows, "--schema", out)
     assert "10 rows of 10 people are not counted." in check.out
+    rows.write_text(rows.read_text(encoding="utf-8").replace("3,E0,", "3,e0,"), encoding="utf-8")
+    check = pcor_("schema", "check", rows, "--schema", out)
+    assert check.code == 0
+    assert "1 person differs from another by blanks or case alone" in check.out
+    assert "the table fits the schema" in check.out

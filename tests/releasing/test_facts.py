@@ -55,7 +55,9 @@ def test_facts_have_one_spelling_and_order() -> None:
     given = ("rank, count", ["rank", "count"], ("count", "rank"), "count,rank")
     assert {pcor.Settings(facts=facts).facts for facts in given} == {"count,rank"}
     assert pcor.Settings(facts=["quantile:.9500", "median"]).facts == "median,quantile:0.95"
-    assert pcor.Settings(facts=[]) == pcor.Settings(facts="") == pcor.Settings()
+    assert pcor.Settings(facts=[]) == pcor.Settings()
+    with pytest.raises(ParameterError, match="facts is empty: name what to release, count, rank"):
+        pcor.Settings(facts=" ")
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,25 @@ def test_what_a_context_needs_to_win_holds_on_a_table_that_has_it() -> None:
             planned.needed(wrong)  # type: ignore[arg-type]
 
 
+def test_a_detector_that_stands_in_for_the_schemas_is_said() -> None:
+    """Not where one is named, nor where that of the schema counts, nor under another guarantee."""
+    declared = SCHEMA.to_dict()
+    grubbs = pcor.Schema.from_dict(declared | {"release": {"detector": "grubbs"}})
+    planned = plan(grubbs, 1, guarantee="dp")
+    assert "does not take the schema's detector 'grubbs'" in planned.note
+    assert "tail stands in for it" in planned.note
+    assert planned.to_dict()["note"] == planned.note
+    assert planned == planned.settings.plan(grubbs, 1)  # a note makes no other plan
+    counting = pcor.Schema.from_dict(declared | {"release": {"detector": "tail:share=0.2"}})
+    for other in (
+        plan(grubbs, 1, detector="tail", guarantee="dp"),
+        plan(counting, 1, guarantee="dp"),
+        plan(SCHEMA, 1, guarantee="dp"),
+        plan(grubbs, 1),
+    ):
+        assert other.stand_in == ""
+
+
 def test_what_overlap_needs_is_said_too() -> None:
     """A context of many people that shares none with the chosen one does not win."""
     rows: list[Row] = [("a", "x", 40.0), *[("b", "y", 1.0)] * 3000]

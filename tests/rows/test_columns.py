@@ -208,9 +208,13 @@ def test_an_empty_file_is_named(tmp_path: Path, name: str) -> None:
         Table(tmp_path / name, PAY)
 
 
-def test_a_file_of_a_header_alone_has_no_row_that_fits(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="no row of the table fits the schema"):
+def test_a_file_of_a_header_alone_is_called_that_by_release_check_and_draft(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"rows.csv' has a header and no rows"):
         from_text(tmp_path, "key,job,pay\n")
+    with pytest.raises(SourceError, match=r"rows.csv' has a header and no rows"):
+        PAY.check(tmp_path / "rows.csv")
+    with pytest.raises(SourceError, match=r"rows.csv' has a header and no rows"):
+        Schema.draft(tmp_path / "rows.csv", metric="pay")
 
 
 @pytest.mark.parametrize("content", [b"PAR1garbagePAR1", b"key,job,pay\n1,CEO,1\n", b"\x00" * 100])

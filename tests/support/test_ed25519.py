@@ -81,6 +81,17 @@ def test_a_private_key_that_others_can_read_is_refused(
         SigningKey.load(tmp_path / "key")
 
 
+def test_a_file_without_a_private_key_is_called_that_whoever_can_read_it(
+    key: SigningKey, tmp_path: Path
+) -> None:
+    key.public.save(tmp_path / "key.pub")
+    with pytest.raises(ParameterError, match="holds a public key, and no private one"):
+        SigningKey.load(tmp_path / "key.pub")
+    (tmp_path / "table.csv").write_text("job,pay\n")
+    with pytest.raises(ParameterError, match="holds no private Ed25519 key"):
+        SigningKey.load(tmp_path / "table.csv")
+
+
 def test_what_is_no_key_is_refused_in_a_sentence(key: SigningKey, tmp_path: Path) -> None:
     path = tmp_path / "key"
     path.write_text("-----BEGIN PRIVATE KEY-----\nsecret\n-----END PRIVATE KEY-----\n")

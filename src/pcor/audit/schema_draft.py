@@ -23,7 +23,7 @@ from pcor.audit.column_draft import (
     names_rows,
 )
 from pcor.audit.owner_only import OwnerOnly
-from pcor.audit.schema_fit import wrong_cells
+from pcor.audit.schema_fit import CLEAN_PEOPLE, differ, spelled_alike, wrong_cells
 from pcor.audit.source_guess import guess_dates, guess_layout, guess_numbers
 from pcor.errors import MetricError, SourceError
 from pcor.public.guarantee import OWNER_ONLY, PureDP
@@ -263,7 +263,8 @@ def _person(column: Any, name: str, noticed: dict[str, list[str]]) -> dict[str, 
     Raises:
         SourceError: the column does not hold single values.
     """
-    counts = [count for cell, count in cell_counts(column).items() if cell is not None]
+    cells = cell_counts(column)
+    counts = list(cells.values())
     most = max(counts, default=1)
     noticed[name] = [
         f"{len(counts):,} people, {sum(count > 1 for count in counts):,} of them with several rows "
@@ -271,6 +272,14 @@ def _person(column: Any, name: str, noticed: dict[str, list[str]]) -> dict[str, 
         "occur; all rows of a person are then protected together, and each draw is so many times "
         'less exact. over = "keep" counts only so many rows of each person'
     ]
+    if nobody := len(column) - sum(counts):
+        rows = "1 row" if nobody == 1 else f"{nobody:,} rows"
+        noticed[name].append(
+            f"{rows} without a person, and a release refuses such a table: say whose they are, or "
+            "leave them out of it"
+        )
+    if alike := spelled_alike(cells):
+        noticed[name].append(f"{differ(alike)}; {CLEAN_PEOPLE}")
     return {"person": name, "rows_per_person": most}
 
 

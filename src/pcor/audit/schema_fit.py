@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from pcor.public.date_format import day_text
 from pcor.public.dates import DAY_TEXT
 from pcor.public.schema import Attribute, Metric, Schema
 from pcor.public.source_format import SourceFormat
-from pcor.public.spellings import BLANKS, is_missing
+from pcor.public.spellings import BLANKS, folded, is_missing
 from pcor.rows.columns import check_separator, read_columns
 from pcor.rows.encoding import (
     LARGEST_METRIC,
@@ -30,17 +30,28 @@ from pcor.rows.encoding import (
 )
 
 _NAME_THEM = 'or name them in missing_values and set missing = "drop" under [metric]'
+CLEAN_PEOPLE = "clean the column, unless they are different people"
 
 
 @dataclass(frozen=True)
 class Misfit:
-    """One way in which the data does not fit the schema. Private."""
+    """One way in which the data does not fit the schema. Private.
+
+    Attributes:
+        column: where it is.
+        problem: what it is.
+        rows: in how many rows; 0 where it is not about single ones.
+        examples: some of the cells.
+        remedy: what can be done.
+        refused: whether a release is refused for it; otherwise it is only to be looked at.
+    """
 
     column: str
     problem: str
     rows: int
     examples: tuple[str, ...] = ()
     remedy: str = ""
+    refused: bool = True
 
     def __str__(self) -> str:
         shown = f", for example {', '.join(self.examples)}" if self.examples else ""
@@ -77,7 +88,8 @@ def misfits(source: Any, schema: Schema) -> list[Misfit]:
         found += _id_misfits(columns[schema.id], schema)
     if not found:
         found += _person_misfits(columns, schema)
-    return found or list(_nothing_left(columns, schema))
+    found += [] if found else _nothing_left(columns, schema)
+    return [*found, *(_alike(columns, schema) if schema.person in present else ())]
 
 
 def _metric_misfits(column: Any, metric: Metric, written: SourceFormat) -> Iterator[Misfit]:
@@ -222,6 +234,33 @@ def _person_misfits(columns: pa.Table, schema: Schema) -> Iterator[Misfit]:
         f"{found.lost:,} rows out"
     )
     yield Misfit(schema.person, said, 0, remedy=remedy)
+
+
+def _alike(columns: pa.Table, schema: Schema) -> Iterator[Misfit]:
+    """Note people who may be one; a release cannot know it, so it refuses nothing."""
+    person = schema.person or ""
+    with contextlib.suppress(pa.ArrowException):  # what holds no single values is refused elsewhere
+        if count := spelled_alike(columns[person].unique().to_pylist()):
+            yield Misfit(person, differ(count), 0, remedy=CLEAN_PEOPLE, refused=False)
+
+
+def spelled_alike(names: Iterable[object]) -> int:
+    """Return how many different names are there beyond those left without blanks and case.
+
+    >>> spelled_alike(["C-17", "c-17", "C-17 ", "C-18", None])
+    2
+    """
+    texts = {name for name in names if isinstance(name, str)}
+    return len(texts) - len({folded(text.strip(BLANKS)) for text in texts})
+
+
+def differ(count: int) -> str:
+    """Say that so many people differ from others in their spelling alone, and why it matters."""
+    people = "1 person differs" if count == 1 else f"{count:,} people differ"
+    return (
+        f"{people} from another by blanks or case alone, and the promise protects them as if they "
+        "were different"
+    )
 
 
 def _examples(values: list[str]) -> tuple[str, ...]:

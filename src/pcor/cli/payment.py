@@ -6,7 +6,7 @@ Public: all of it. Whoever names a ledger on the command line can open it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from pcor.cli.output import tell
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 FREE = "charged before; free (from the books; the table is not compared: --version names a new one)"
+GOES_ON = "charged already; the same command again goes on where it was, and is charged once"
 ON_NO_BOOKS = "on no books: this epsilon is not added up anywhere; --ledger keeps the sum"
 
 
@@ -38,7 +39,7 @@ def check_dataset(books: Ledger, given: str | None, of_schema: str) -> str:
 
 @contextmanager
 def told(books: Ledger, plan: Plan, record: str, names: Mapping[str, str]) -> Iterator[None]:
-    """Say after a release whether it was paid for now, and what is left."""
+    """Say after a release whether it was paid for now, and what is left; also of a broken one."""
     # These bring a database library along.
     from pcor.releasing.payment import OWNER
     from pcor.releasing.request import Request
@@ -49,6 +50,11 @@ def told(books: Ledger, plan: Plan, record: str, names: Mapping[str, str]) -> It
     before = books.charged(request)
     try:
         yield
+    except KeyboardInterrupt:
+        with suppress(LedgerError):
+            if books.charged(request):
+                tell(GOES_ON)
+        raise
     except LedgerError:
         raise
     except PcorError:

@@ -37,6 +37,9 @@ from pcor.rows.queries.queries import PAIRS_LIMIT
 # Above this the bound on what a release tells is so weak that a person should hear of it.
 HARDLY_PRIVATE = 10
 
+# A condition on cleaned columns lists blanks and letters one by one; longer, it hides the rest.
+_MOST_SQL = 500
+
 _WORK = "reading the table and drawing a context"
 
 
@@ -46,6 +49,13 @@ def _plan(schema: Schema, given: GivenSettings, epsilon: str) -> pcor.Plan:
     if plan.bill.epsilon > HARDLY_PRIVATE:
         tell(f"note: epsilon above {HARDLY_PRIVATE} promises hardly anything")
     return plan
+
+
+def _condition(where: str, *, full: bool) -> str:
+    """Write the condition of a query, if that is one line for a person to read."""
+    if full or (len(where) <= _MOST_SQL and where.isprintable()):
+        return f"WHERE {where}"
+    return "a long condition, which --full and the certificate have"
 
 
 @guarded
@@ -187,6 +197,8 @@ def release(
     declared = source.schema(schema)
     # What can be refused without the rows is, before they are read.
     plan = _plan(declared, given, epsilon)
+    if plan.stand_in:
+        tell(f"note: {plan.stand_in}")
     names = {"dataset": dataset, "analyst": analyst, "key": key, "version": version}
     paid: dict[str, Any] = {name: value for name, value in names.items() if value is not None}
     if ledger is None and paid:
@@ -231,7 +243,7 @@ def release(
         say(released.to_json(key=papers.key))
         return
     say(f"{released}\n")
-    say(f"SQL: WHERE {released.context.where()}\n")
+    say(f"SQL: {_condition(released.context.where(), full=full)}\n")
     if full:
         say(f"What was done, and its cost:\n{released.explain()}\n")
     else:

@@ -114,18 +114,19 @@ def check(
     Settings().plan(declared, 1)  # refuses a [release] that nothing can be released by
     with waiting("reading the table", quiet=as_json):
         found = misfits(file, declared)
-        people = None if found else rows_of_people(file, declared)
+        refused = any(misfit.refused for misfit in found)
+        people = None if refused else rows_of_people(file, declared)
     marks = len(declared.unreviewed)
     if as_json:
         rows = [asdict(misfit) for misfit in found]
-        fits = {"fits": not found, "to_review": marks, "misfits": rows}
+        fits = {"fits": not refused, "to_review": marks, "misfits": rows}
         counted_people = {} if people is None else {"people": asdict(people)}
         say_json({"owner_only": OWNER_ONLY, **fits, **counted_people, **_size(declared)})
     else:
         say(OWNER_ONLY)
         for misfit in found:
             say(f"- {misfit}")
-        say("the table does not fit the schema" if found else "the table fits the schema")
+        say("the table does not fit the schema" if refused else "the table fits the schema")
         if people is not None:
             say(f"{people}; rows_per_person is {declared.unit.rows:,}.{_kept(people)}")
         if not declared.names_records:
@@ -140,7 +141,7 @@ def check(
         _say_size(declared)
         if marks:
             tell(f"{marks} parts of the schema are still marked REVIEW")
-    if found:
+    if refused:
         raise typer.Exit(2)
 
 

@@ -105,6 +105,7 @@ from pcor.public.schema_parts import (
     check_keys,
     read_attribute,
     read_limit,
+    read_marks,
     read_metric,
     read_release,
     read_source,
@@ -308,7 +309,7 @@ class Schema:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A read-only mapping cannot be pickled; what was declared can.
-        return _restored, (self.to_dict(), self.unreviewed)
+        return _restored, (self._declared(), self.unreviewed)
 
     def __repr__(self) -> str:
         return one_line(self)
@@ -416,7 +417,7 @@ class Schema:
     @cached_property
     def sha256(self) -> str:
         """A fingerprint of everything that the schema declares."""
-        text = json.dumps(self.to_dict(), separators=(",", ":"), ensure_ascii=True)
+        text = json.dumps(self._declared(), separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def attribute(self, name: str) -> Attribute:
@@ -463,7 +464,15 @@ class Schema:
         return tuple(one for one in (written, self.id_pattern) if one is not None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the schema in the shape of a schema file; the order of attributes matters."""
+        """Return the schema in the shape of a schema file; the order of attributes matters.
+
+        Only a draft has ``unreviewed``, the parts that were read off the data: what is made of it
+        again by ``from_dict`` is still a draft.
+        """
+        marks = {"unreviewed": list(self.unreviewed)} if self.unreviewed else {}
+        return self._declared() | marks
+
+    def _declared(self) -> dict[str, Any]:
         # What is not declared is left out: older schemas keep their fingerprints.
         dataset = {key: getattr(self, key) for key in DATASET}
         dataset["over"] = self.over if self.over != OVER[0] else None
@@ -485,15 +494,23 @@ class Schema:
 
     def to_toml(self) -> str:
         """Return the schema as the text of a schema file."""
-        return written_tables(self.to_dict(), self.unreviewed)
+        return written_tables(self._declared(), self.unreviewed)
 
     @classmethod
     def from_dict(cls, declared: Mapping[str, Any]) -> Schema:
-        """Build a schema from the shape of a schema file.
+        """Build a schema from the shape of a schema file; from that of a draft, a draft.
 
         Raises:
             SchemaError: it is not the shape of a schema, or contradicts itself.
         """
+        if not isinstance(declared, Mapping):
+            raise SchemaError("a schema must be a mapping, in the shape of a schema file")
+        unreviewed = read_marks(declared.get("unreviewed", ()))
+        tables = {table: content for table, content in declared.items() if table != "unreviewed"}
+        return _restored(tables, unreviewed)
+
+    @classmethod
+    def _of_tables(cls, declared: Mapping[str, Any]) -> Schema:
         check_keys("the schema", declared, TABLES)
         for table in ("metric", "attributes"):
             if table not in declared:
@@ -553,6 +570,7 @@ class Schema:
     def check(self, source: Any) -> list[Misfit]:
         """Return what of a table does not fit this schema, with values and counts.
 
+        What is not ``refused`` is only to be looked at: people who differ by blanks or case alone.
         Private: for the owner only, never to be released.
         """
         from pcor.audit.schema_fit import misfits
@@ -561,14 +579,14 @@ class Schema:
 
     def marked(self, parts: Iterable[str]) -> Schema:
         """Return the schema as a draft in which these tables of its file were read off the data."""
-        return _restored(self.to_dict(), tuple(parts))
+        return _restored(self._declared(), tuple(parts))
 
     def reviewed(self) -> Schema:
         """Return a draft as the owner's word: whoever calls this has read every part of it.
 
         A domain is public. It must say what could occur: what only the rows say leaks them.
         """
-        return Schema.from_dict(self.to_dict())
+        return _restored(self._declared(), ())
 
     def check_reviewed(self) -> None:
         """Refuse a draft.
@@ -589,7 +607,7 @@ class Schema:
         Raises:
             SchemaError: no table is written like this.
         """
-        declared = self.to_dict()
+        declared = self._declared()
         source = {"source": {**declared.get("source", {}), **given}}
         return _restored(declared | source, self.unreviewed)
 
@@ -612,10 +630,10 @@ class Schema:
                 "and a domain is public. Read each one, add what could occur but did not, delete "
                 "the marks, and try again. Nothing was released or charged"
             )
-        return cls.from_dict(declared).marked(marked_tables(text))
+        return _restored(declared, tuple(marked_tables(text)))
 
 
 def _restored(declared: Mapping[str, Any], unreviewed: tuple[str, ...]) -> Schema:
-    schema = Schema.from_dict(declared)
+    schema = Schema._of_tables(declared)
     object.__setattr__(schema, "unreviewed", unreviewed)
     return schema

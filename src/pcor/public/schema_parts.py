@@ -119,6 +119,13 @@ def read_source(given: Mapping[str, str] | SourceFormat | None) -> SourceFormat:
     return SourceFormat(**declared)
 
 
+def read_marks(given: object) -> tuple[str, ...]:
+    """Return which parts of a draft were read off the data."""
+    if isinstance(given, list | tuple) and all(isinstance(part, str) for part in given):
+        return tuple(given)
+    raise SchemaError('unreviewed must list parts of a draft, such as ["attributes.region"]')
+
+
 def read_limit(name: str, limit: int | None, most: int | None) -> int | None:
     """Return a limit on whole contexts, or refuse one that cannot be."""
     if limit is None:

@@ -256,6 +256,8 @@ class Release:
     ) -> None:
         """Write the certificate as ``.json`` or ``.html``, whole or not at all; or a letter.
 
+        A file of this name is replaced; the command line asks for ``--force`` before it does that.
+
         Args:
             path: where to.
             key: signs it, so that ``pcor verify`` finds any byte that is changed.

@@ -55,7 +55,11 @@ def read_names(given: object) -> str | None:
     if given is None:
         return None
     if isinstance(given, str):
-        given = [part.strip() for part in given.split(",")] if given.strip() else []
+        if not given.strip():
+            raise ParameterError(
+                f"facts is empty: name what to release, {', '.join(EXAMPLES)}, or leave it out"
+            )
+        given = [part.strip() for part in given.split(",")]
     if not isinstance(given, Iterable):
         raise UnknownName("facts", given, EXAMPLES)
     names = sorted(map(_name, given), key=_order)

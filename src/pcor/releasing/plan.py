@@ -6,7 +6,7 @@ can be shown to anybody, and two tables with the same schema get the same plan.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,7 @@ class Plan:
         guarantee: what is promised.
         settings: all of it, with nothing left to be chosen; they give the same plan again.
         bill: the price of every step.
+        replaced: the schema's detector, where nobody named one and the guarantee does not take it.
     """
 
     schema: Schema
@@ -49,6 +50,7 @@ class Plan:
     guarantee: Guarantee
     settings: Settings
     bill: PrivacyCost
+    replaced: str = field(default="", compare=False)
 
     @property
     def selection(self) -> str:
@@ -105,7 +107,19 @@ class Plan:
     @property
     def note(self) -> str:
         """What to hear about the detector before anybody is asked about; "" where nothing."""
-        return self.detector.caution
+        return ". ".join(filter(None, [self.stand_in, self.detector.caution]))
+
+    @property
+    def stand_in(self) -> str:
+        """Say that a detector was taken in place of the schema's; "" where none was."""
+        if not self.replaced:
+            return ""
+        admitted = ", ".join(self.guarantee.detectors)
+        return (
+            f"guarantee {self.guarantee.name!r} does not take the schema's detector "
+            f"{self.replaced!r}, which does not count rows; {self.detector.name} stands in for it, "
+            f"since no detector is named ({admitted} are admitted)"
+        )
 
     def estimate(self, rows: int) -> Estimate | None:
         """Return how long it may take on a table of so many rows, timed on made-up numbers.

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any
 
-from pcor.detectors import Detector, detector_names
+from pcor.detectors import Detector, detector_names, get_detector
 from pcor.errors import ParameterError, StartError, check_whole, plain
 from pcor.mechanism.randomness import MECHANISMS
 from pcor.mechanism.selection import check_exponent, check_mechanism
@@ -61,9 +61,9 @@ class Settings:
         default=None,
         metadata=declare(
             "What calls a record an outlier: lof, grubbs, histogram, tail, neighbourhood or "
-            "rare_bin; by default what the schema says, or lof, or tail with --guarantee "
-            f"{PureDP.name}. Settings after a colon: lof:k=10,threshold=2.0, "
-            "neighbourhood:radius=500, 'rare_bin:edges=0|1000|5000'.",
+            "rare_bin; by default what the schema says, or lof; with --guarantee "
+            f"{PureDP.name}, tail where the schema's does not count. Settings after a colon: "
+            "lof:k=10,threshold=2.0, neighbourhood:radius=500, 'rare_bin:edges=0|1000|5000'.",
             names=lambda: tuple(detector_names()),
             label="Detector",
             hint="Such as lof, grubbs, histogram; tail or rare_bin for DP.",
@@ -338,7 +338,15 @@ class Settings:
         bill = with_facts(terms.price(resolved, search, schema.unit, (left, slack)), facts)
         for eta in {bill.eta, bill.step_eta} - {Fraction(0)}:
             check_exponent(eta)  # refuses an epsilon that cannot be drawn with, before any row
-        return Plan(schema, rule, search, utility, guarantee, resolved, bill)
+        replaced = self._replaced(schema, rule)
+        return Plan(schema, rule, search, utility, guarantee, resolved, bill, replaced)
+
+    def _replaced(self, schema: Schema, rule: Detector) -> str:
+        """Return the schema's detector where it does not count, and one that does was taken."""
+        own = str(schema.release.get("detector", ""))
+        if not own or self.detector is not None or rule.count_rule is None:
+            return ""
+        return own if get_detector(own).count_rule is None else ""
 
     def _few_contexts(self, asked: str | Search, rule: Detector) -> Settings:
         """Return settings under which no more contexts are listed than people are counted in."""

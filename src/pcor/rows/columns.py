@@ -208,8 +208,13 @@ def _read_file(
         return pa.table({})
     check_separator(path, names, wanted, written)
     check_columns(f"the file {str(path)!r}", names, wanted)
-    if sheet is not None:
-        return sheet.select(wanted)
+    found = _read_rows(path, wanted, written) if sheet is None else sheet.select(wanted)
+    if not found.num_rows:
+        raise SourceError(f"the file {str(path)!r} has a header and no rows")
+    return found
+
+
+def _read_rows(path: Path | Snapshot, wanted: list[str], written: SourceFormat) -> pa.Table:
     with _reading(path, written), _opened(path) as place:
         if file_kind(path) == "parquet":
             # parquet.read_table would import Arrow's datasets, and with them pandas.

@@ -148,10 +148,7 @@ class SigningKey:
         except Exception:  # its words may be of the file's content
             key = None
         if not isinstance(key, ed25519.Ed25519PrivateKey):
-            raise ParameterError(
-                f"the file {str(path)!r} holds no private {ALGORITHM} key (PEM); "
-                "`pcor ledger keygen` makes one"
-            )
+            raise ParameterError(_no_private_key(str(path)))
         return cls(key)
 
     def save(self, path: str | Path) -> None:
@@ -189,16 +186,37 @@ def _read(path: str | Path, what: str, *, alone: bool = False) -> bytes:
     try:
         with Path(path).open("rb") as stream:
             mode = os.fstat(stream.fileno()).st_mode
+            content = stream.read(_LONGEST)
+            if alone:
+                _check_private(content, str(path))
             if alone and os.name == "posix" and stat.S_IMODE(mode) & 0o077:
                 raise ParameterError(
                     f"others can read the private key in {str(path)!r}, and could sign with it: "
                     f"chmod 600 {str(path)!r}"
                 )
-            return stream.read(_LONGEST)
+            return content
     except OSError as error:
         raise ParameterError(
             f"the {what} key {str(path)!r} cannot be read: {error.strerror}"
         ) from None
+
+
+def _check_private(content: bytes, path: str) -> None:
+    """Say that a file holds no private key before anything is said of who can read it."""
+    if b"PRIVATE KEY" in content:
+        return
+    if b"PUBLIC KEY" in content:
+        raise ParameterError(
+            f"the file {path!r} holds a public key, and no private one: signatures are made with "
+            "the private one, and checked with this"
+        )
+    raise ParameterError(_no_private_key(path))
+
+
+def _no_private_key(path: str) -> str:
+    return (
+        f"the file {path!r} holds no private {ALGORITHM} key (PEM); `pcor ledger keygen` makes one"
+    )
 
 
 def _write(path: str | Path, content: bytes, what: str, *, mode: int) -> None:

@@ -321,3 +321,10 @@ def test_an_unknown_address_is_a_problem_for_a_program(
     assert found.status_code == 404
     assert found.headers["content-type"] == "application/problem+json"
     assert found.json()["kind"] == "not_found"
+
+
+def test_a_draft_is_not_registered(place: World) -> None:
+    """Its schema was read off the data, also where it is sent as what a draft declares."""
+    refused = put(place, "drafted", schema=SCHEMA.marked(["attributes.job"]).to_dict())
+    assert refused.status_code == 422
+    assert "is a draft: attributes.job were read off the data" in refused.text

@@ -64,6 +64,7 @@ def register(service: Service, key: Key, name: str, given: dict[str, Any]) -> Re
         read_records(given["records"]),
         given["description"],
     )
+    new.schema.check_reviewed()
     new.check()
     new.check_records(_table(service, new))
     budget = given.get("budget")

@@ -140,7 +140,7 @@ def finish(request: Request, key: Owner, form: Form) -> Response:
             waiting |= refused.said
         return _editor(request, key, form, Check(waiting), status=422)
     checked, status = _checked(request, key, form)
-    if checked.schema is None or checked.found is None or checked.found:
+    if checked.schema is None or checked.found is None or any(one.refused for one in checked.found):
         return _editor(request, key, form, checked, max(status, 422))
     schema = checked.schema
     fields = {"name": schema.name, "source": form["source"], "schema": schema.to_toml()}
