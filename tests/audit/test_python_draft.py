@@ -71,6 +71,24 @@ def test_a_draft_is_still_one_when_it_is_made_anew_from_what_it_declares() -> No
         pcor.Schema.from_dict(declared | {"unreviewed": "job"})
 
 
+def test_a_draft_is_told_how_its_file_is_written(tmp_path: Path) -> None:
+    """What is given is not guessed and not marked; 1,234 is above one, or a thousand and more."""
+    lines = [f"{job};1,23{number}" for number in range(9) for job in ("cook", "clerk")]
+    (tmp_path / "pay.csv").write_text("\n".join(["job;pay", *lines]), encoding="utf-8")
+
+    def draft(**source: str) -> pcor.Schema:
+        path = tmp_path / "pay.csv"
+        return pcor.Schema.draft(path, metric="pay", attributes=["job"], source=source)
+
+    assert draft(separator=";").source.decimal == ","
+    assert "source" in draft(separator=";").unreviewed
+    told = draft(separator=";", decimal=".", thousands=",", encoding="utf-8")
+    assert (told.source.decimal, told.source.thousands) == (".", ",")
+    assert "source" not in told.unreviewed
+    with pytest.raises(SchemaError, match="unknown key 'delimiter'"):
+        draft(delimiter=";")
+
+
 def test_a_draft_says_what_does_not_fit_another_frame() -> None:
     (misfit,) = drafted().check(frame().assign(job="pilot"))
     assert "'pilot' (100)" in str(misfit)

@@ -72,6 +72,21 @@ def test_what_only_the_owner_can_say_is_there_as_a_comment() -> None:
     assert read(uncommented).noun == "claims"
 
 
+def test_the_grid_and_the_limits_stand_there_as_examples_that_no_row_changes() -> None:
+    """Without their marks of comments they are a schema."""
+    commented = ("# low", "# high", "# step", "# [contexts]", "# max_clauses")
+    texts_ = [
+        draft(pa.table({"m": metric, "a": ["x", "y"]}), metric="m", attributes=["a"]).text
+        for metric in ([1.0, 2.0], [-7e9, 0.001])
+    ]
+    assert texts_[0] == texts_[1]
+    for line in commented:
+        texts_[0] = texts_[0].replace(f"\n{line}", f"\n{line[2:]}")
+    schema = read(texts_[0])
+    assert (schema.metric.low, schema.metric.high, schema.metric.step) == (0, 20000, 50)
+    assert schema.max_clauses == 1
+
+
 def unmarked(text: str) -> list[str]:
     """Return the lines that are in no part that is marked, comments aside."""
     lines, marked = [], False

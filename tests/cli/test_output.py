@@ -57,6 +57,13 @@ def test_whoever_reads_a_file_is_told_once_how_long_an_audit_takes(
         step(1, 10)
         step(2, 10)
     assert capsys.readouterr().err == "auditing: about 18 s left\n"
+    clock = iter([100.0, 102.0, 200.0, 200.0, 203.0])
+    monkeypatch.setattr("time.monotonic", clock.__next__)
+    with output.progress_bar("this part") as step:
+        step(1, 10)
+        step(0, 3)  # the next part, at a pace of its own
+        step(1, 3)
+    assert capsys.readouterr().err == "this part: about 18 s left\nthis part: about 6 s left\n"
     with output.progress_bar("records", count=True) as step:  # their time is no fact to tell
         step(1, 10)
     assert capsys.readouterr().err == ""

@@ -216,3 +216,18 @@ def test_outliers_writes_ids_of_any_kind(files: Files, ending: str) -> None:
     ran = pcor_("outliers", table, *how)
     assert ran.code == 0
     assert [str(row["record"]) for row in loaded(out)] == ["17", "18b"]
+
+
+def test_calibrate_prints_a_line_for_each_family_and_ends_with_a_sentence(files: Files) -> None:
+    ran = pcor_("calibrate", *files.table_and_schema, "--detector", GRUBBS, "--rows", 5)
+    assert ran.code == 0
+    first, heading, *rows, last = ran.out.splitlines()
+    assert first == OWNER_ONLY
+    assert " ".join(heading.split()) == "family detector contexts stand out 95 % named exposed"
+    assert len(rows) >= 3
+    out_of = heading.index("stand out")
+    assert all(row[out_of:].split()[1:3] == ["of", "5"] for row in rows)
+    standing = rows[0][out_of:].split()[0]
+    assert last.startswith(
+        f"{standing} of 5 random rows stand out in some context of the family as"
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -120,6 +120,7 @@ def calibrate(
     seed: int = 0,
     limit: int = ENUMERATION_LIMIT,
     progress: Progress | None = None,
+    found: Callable[[CalibrationPoint], None] | None = None,
 ) -> Calibration:
     """Tell how many of some random rows stand out in at least one context. For the owner only.
 
@@ -130,7 +131,8 @@ def calibrate(
         exposed: of how many that stand out to count whom a release exposes; 0 for none.
         seed: of which rows are looked at.
         limit: families in which a record can have more contexts are left out.
-        progress: called with (rows done, rows in all) now and then.
+        progress: called with (rows done, rows in all) of a family now and then, from 0 for each.
+        found: called with what is known of a family as soon as it is.
 
     Raises:
         ParameterError: a number is not one that can be.
@@ -155,15 +157,13 @@ def calibrate(
         _sampled(table, min(rows, max(_FEWEST_ROWS, _MOST_LOOKS // schema.most_walked)), seed)
         for _, schema, _ in asked
     ]
-    points, before, every = [], 0, sum(map(len, samples))
-
-    def step(done: int, _: int) -> None:
-        if progress is not None:
-            progress(before + done, every)
-
+    points = []
+    step = progress or (lambda *_: None)
     for (name, schema, kind), sample in zip(asked, samples, strict=True):
+        step(0, len(sample))
         points.append(_point(name, table.in_family(schema), kind, sample, exposed, step))
-        before += len(sample)
+        if found is not None:
+            found(points[-1])
     larger = {name: one.most_contexts for name, one in every_family if (name, one) not in small}
     return Calibration(tuple(points), larger)
 

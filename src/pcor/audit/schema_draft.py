@@ -54,6 +54,15 @@ _FAMILIES = {
     "range": '  # an unbroken run; or "one" value, or "any" set of them',
     "one": '  # the record\'s own value or all; or "any" set; or groups = {...} in place of this',
 }
+# Placeholders, never read off the data: what only the owner can say.
+_GRID = """\
+# low = 0  # for --facts median: quantiles are released at low, low + step, ... high. Say what
+# high = 20000  # anybody may know; these three are examples, and not from the data
+# step = 50"""
+_CONTEXTS = """\
+# [contexts]
+# max_clauses = {most}  # at most so many attributes are restricted: shorter sentences
+"""
 _RELEASE = f"""\
 [release]
 detector = "grubbs"  # far from the mean, for so many rows
@@ -323,12 +332,14 @@ def _text(declared: Mapping[str, Any], given: Mapping[str, str]) -> str:
     lines += _lines({key: dataset[key] for key in dataset if key not in ("name", "id")})
     lines += ['# rows = "claims"  # what sentences call the rows']
     lines += ["", _title("metric", len(metric) > 1), *_lines(metric)]
-    lines += ['# unit = "dollars"  # what its numbers are followed by']
+    lines += ['# unit = "dollars"  # what its numbers are followed by', _GRID]
     for name, attribute in declared["attributes"].items():
         lines += ["", _title(f"attributes.{toml_value(name)}", True), *_lines(attribute)]
     if "contexts" in declared:
-        lines += ["", _title("contexts", True), *_lines(declared["contexts"])]
-    lines += ["", _RELEASE]
+        lines += ["", _title("contexts", True), *_lines(declared["contexts"]), ""]
+    else:
+        lines += ["", _CONTEXTS.format(most=min(_FEW_CLAUSES[0], len(declared["attributes"])))]
+    lines += [_RELEASE]
     if source := declared["source"]:
         lines += [_title("source", not source.keys() <= given.keys()), *_lines(source), ""]
     return "\n".join(lines)

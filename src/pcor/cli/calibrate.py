@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import pcor
-from pcor.audit.calibration import EXPOSED, ROWS, Calibration, CalibrationPoint
+from pcor.audit.calibration import (
+    EXPOSED,
+    ROWS,
+    Calibration,
+    CalibrationPoint,
+    describe,
+    families,
+    stricter,
+)
 from pcor.audit.calibration import calibrate as calibration_of
 from pcor.cli import options
 from pcor.cli.output import OWNER_ONLY, check_plots, guarded, progress_bar, say, say_json, tell
 from pcor.cli.setting_flags import NO_SOURCE, DetectorName, GivenSource, with_source
+from pcor.detectors import get_detector
 from pcor.errors import counted
 from pcor.search.blocks import ENUMERATION_LIMIT
 from pcor.support.files import check_target, write_text
 
 ENDINGS = (".png", ".svg", ".html", ".json")
+# Wide enough for the numbers, since lines are printed as families are done.
+WIDTHS = (9, 14, 11, 5, 0)
 HEADINGS = ("family", "detector", "contexts", "stand out", "95 %", "named", "exposed")
 
 
@@ -49,6 +59,9 @@ def calibrate(
     detector and a stricter one. Where nearly every row is an outlier in some context, declare a
     smaller family (contexts, groups, max_clauses in the schema) or a stricter detector.
 
+    Named is how many things the sentence for the largest such context names, on average; exposed,
+    how many people a release for such a row exposes, as pcor audit counts them.
+
     Example: pcor calibrate claims.csv --schema claims.toml --detector grubbs
     """
     if out is not None:
@@ -56,15 +69,26 @@ def calibrate(
         if out.suffix.lower() != ".json":
             check_plots(f"--out {str(out)!r}", ". --json, and --out with .json, work without them")
     table = pcor.Table(file, source.schema(schema, draft=True))
-    with progress_bar(f"{rows:,} rows in each family") as progress:
+    rule = get_detector(detector, table.schema)
+    rules = [describe(one) for one in (rule, *stricter(rule))]
+    names = [name for name, _ in families(table.schema)]
+    wide = (max(map(len, names)), max(map(len, rules)), *WIDTHS)
+    heading = [OWNER_ONLY, _line(HEADINGS, wide)]
+
+    def told(point: CalibrationPoint) -> None:
+        say("\n".join([*heading, _line(_row(point), wide)]))
+        heading.clear()
+
+    with progress_bar("the rows of this family") as progress:
         found = calibration_of(
             table,
             rows,
-            detector,
+            rule,
             exposed=exposed,
             seed=seed,
             limit=limit,
             progress=progress,
+            found=None if as_json else told,
         )
     if out is not None:
         _write(out, found)
@@ -72,10 +96,13 @@ def calibrate(
     if as_json:
         say_json(found.to_dict())
         return
-    say(OWNER_ONLY)
-    say("\n".join(_lines(found.points)))
     for name, contexts in found.left_out.items():
         say(f"{name}: not looked at, a record can have {counted(contexts)} contexts")
+    first = found.points[0]
+    say(
+        f"{first.standing_out:,} of {first.rows:,} random rows stand out in some context of the "
+        f"family {first.family}, by {first.detector}."
+    )
 
 
 def _write(out: Path, found: Calibration) -> None:
@@ -88,14 +115,9 @@ def _write(out: Path, found: Calibration) -> None:
     save_picture(calibration_chart(found.points), out)
 
 
-def _lines(points: Sequence[CalibrationPoint]) -> list[str]:
-    """Lay out one line for each family and rule."""
-    rows = [HEADINGS, *map(_row, points)]
-    wide = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, wide, strict=True)).rstrip()
-        for row in rows
-    ]
+def _line(cells: tuple[str, ...], wide: tuple[int, ...]) -> str:
+    """Lay out the line of a family and a rule."""
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, wide, strict=True)).rstrip()
 
 
 def _row(point: CalibrationPoint) -> tuple[str, ...]:

@@ -192,7 +192,13 @@ def progress_bar(what: str, *, count: bool = False) -> Iterator[Callable[[int, i
         return
     with progress.Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(what)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+        def step(done: int, total: int) -> None:
+            if done == 0:  # another part of the work begins, at a pace of its own
+                bar.reset(task)
+            bar.update(task, completed=done, total=total)
+
+        yield step
 
 
 def _estimate(what: str) -> Callable[[int, int], None]:
@@ -202,7 +208,9 @@ def _estimate(what: str) -> Callable[[int, int], None]:
     began, told = time.monotonic(), False
 
     def step(done: int, total: int) -> None:
-        nonlocal told
+        nonlocal began, told
+        if done == 0:  # another part of the work begins
+            began, told = time.monotonic(), False
         passed = time.monotonic() - began
         if not told and passed > ESTIMATE_AFTER and 0 < done < total:
             told = True

@@ -538,13 +538,15 @@ class Schema:
     @classmethod
     def draft(
         cls,
-        source: Any,
+        table: Any,
+        /,
         *,
         metric: str,
         attributes: Sequence[str] | None = None,
         id: str | None = None,  # noqa: A002 (as of a schema)
         person: str | None = None,
         name: str = "",
+        source: Mapping[str, str] | None = None,
     ) -> Schema:
         """Propose a schema for a table. For the owner's eyes: its values were read off the rows.
 
@@ -552,17 +554,26 @@ class Schema:
         what is to be reviewed; ``notes`` has what was noticed on the way, a sentence each.
 
         Args:
-            source: a file or a frame.
+            table: a file or a frame.
             metric: the column to judge by.
             attributes: the columns that contexts speak of; by default a few are proposed.
             id: the column that names a record.
             person: the column that says whose a row is.
             name: of the dataset.
+            source: what is known of how the file is written, as of a schema: ``{"separator": ";",
+                "decimal": ","}``. The rest of ``[source]`` is guessed, and marked.
         """
         from pcor.audit.schema_draft import draft
 
+        read_source(source)  # refuses what cannot be
         found = draft(
-            source, metric=metric, attributes=attributes, id_column=id, person=person, name=name
+            table,
+            metric=metric,
+            attributes=attributes,
+            id_column=id,
+            person=person,
+            name=name,
+            given=source,
         )
         object.__setattr__(found.schema, "notes", found.notes)
         return found.schema
