@@ -116,7 +116,7 @@ def test_a_key_that_cannot_sign_is_refused_before_anything_is_charged(
     out = files.folder / "certificate.json"
     for words, why in {
         ("--sign", key, "--out", out): "others can read the private key",
-        ("--sign", public(key), "--out", out): "others can read the private key",
+        ("--sign", public(key), "--out", out): "holds a public key, and no private one",
         ("--sign", tmp_path / "none", "--out", out): "cannot be read",
         ("--sign", key): "--sign signs a file: give --out or --letter too, or --json",
     }.items():

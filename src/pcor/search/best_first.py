@@ -21,7 +21,7 @@ from pcor.public.context import unpack
 from pcor.public.schema import LARGEST_LIST, MOST_STEPS
 from pcor.public.space import Space, clauses_and_items
 from pcor.search.blocks import block, block_size
-from pcor.search.steps import Steps
+from pcor.search.step_rows import StepRows
 from pcor.search.validity import Validity
 from pcor.support.arrays import NDArray, np
 
@@ -330,8 +330,8 @@ class BestFirst(RankedCandidates):
         return self._validity.of_words(words)
 
     @cached_property
-    def _by_steps(self) -> Steps:
-        return Steps(self._validity, self._space)
+    def _by_steps(self) -> StepRows:
+        return StepRows(self._validity, self._space)
 
     def _sort(self) -> None:
         """Put all that is not ranked in order, if the space is not too large for that.

@@ -35,9 +35,12 @@ _WALK_AFTER = 384
 _FIRST_LOOKS = 256
 
 # After so many looks, or contexts found, all verdicts are computed on all cores. A walk to the end
-# looks at no more boxes than that does, but on one core and with a heap.
+# looks at no more boxes than that does, but on one core and with a heap. While most looks find
+# something, the next contexts cost less than all verdicts would, and many more looks are worth it.
 _MOST_LOOKS = 1 << 18
 _MOST_FOUND = 1 << 14
+_LOOKS_IN_VAIN = 4  # for one context found
+_MOST_LOOKS_AT_ALL = 1 << 21
 
 
 def valid_first(validity: Validity, weights: NDArray[np.int64], brevity: int = 0) -> BestFirst:
@@ -89,14 +92,20 @@ class SubtreesFirst(BestFirst):
                 return
             self._first_ranked = np.concatenate([_no_indices(), *self._indices])
             self._heaviest = HeaviestValid(self._walk, self._cells, self._weights)
-        many = self._looked > _MOST_LOOKS or self._found > _MOST_FOUND
-        if many and self._sorted is None and self._space.size <= LARGEST_LIST:
+        if self._looked_long and self._sorted is None and self._space.size <= LARGEST_LIST:
             self._sort_valid()
         if self._sorted is None:
             self._find(self._heaviest)
         else:
             self._take_sorted(self._sorted)
         self._step = min(2 * self._step, best_first.LARGEST_STEP)
+
+    @property
+    def _looked_long(self) -> bool:
+        """Whether all verdicts are likely to cost less than to go on looking."""
+        many = self._looked > _MOST_LOOKS or self._found > _MOST_FOUND
+        in_vain = self._looked > _LOOKS_IN_VAIN * self._found
+        return (many and in_vain) or self._looked > _MOST_LOOKS_AT_ALL
 
     def _find(self, heaviest: HeaviestValid) -> None:
         """Find the next valid contexts by looking at boxes."""

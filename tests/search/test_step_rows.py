@@ -10,7 +10,7 @@ import pytest
 
 import pcor
 from pcor.search.best_first import BestFirst
-from pcor.search.steps import Steps
+from pcor.search.step_rows import StepRows
 from pcor.search.validity import Validity
 
 ATTRIBUTES = {
@@ -39,10 +39,10 @@ def test_verdicts_by_steps_are_those_by_values(limit: int | None, detector: pcor
     rows = table(limit)
     validity = Validity(rows, rows.record(499), detector)
     space = validity.record.space
-    assert Steps(validity, space).helps  # 100 values are two words
+    assert StepRows(validity, space).helps  # 100 values are two words
     members = space.members
     indices = np.arange(space.size, dtype=np.uint64) if members is None else members
-    found = Steps(validity, space).judge(indices)
+    found = StepRows(validity, space).judge(indices)
     assert found.any()
     assert found.tolist() == validity.judge(validity.cells, space.words_of(indices)).tolist()
 
@@ -59,5 +59,5 @@ def test_the_ordered_draw_judges_few_contexts_by_steps(monkeypatch: pytest.Monke
 
     by_steps = ranked()
     assert by_steps
-    monkeypatch.setattr(Steps, "helps", False)
+    monkeypatch.setattr(StepRows, "helps", False)
     assert ranked() == by_steps

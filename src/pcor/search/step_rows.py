@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pcor.rows.cell_table import CellTable
 
 
-class Steps:
+class StepRows:
     """The rows that can matter for a record, and contexts, as steps.
 
     Args:
