@@ -20,7 +20,7 @@ def reviewed(path: Path) -> Schema:
     draft_file = path.with_name("draft.toml")
     found = draft(path, metric=METRIC, attributes=ATTRIBUTES, id_column=ID)
     draft_file.write_text(found.text, encoding="utf-8")
-    return Schema.from_file(draft_file, draft=True)
+    return Schema.from_file(draft_file, draft=True).reviewed()
 
 
 @pytest.mark.parametrize("dialect", ["tabs", "bars", "unicode"])
