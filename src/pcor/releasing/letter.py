@@ -286,9 +286,8 @@ def _fact_words(release: Release, name: str) -> str:
     if name == "count":
         return f"number of {release.plan.schema.noun}"
     if name.partition(":")[0] == "rank":
-        return (
-            f"of them at least as {name.partition(':')[2] or release.plan.detector.side or 'high'}"
-        )
+        side = name.partition(":")[2] or release.plan.detector.side or "high"
+        return f"of them at least as {side}, this one included"
     return name
 
 
