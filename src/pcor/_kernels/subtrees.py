@@ -208,7 +208,8 @@ def _all_alike(walk: SubtreeWalk, n: int, place: int, needed: Any, verdict: Any)
             left &= left - np.uint64(1)
         if _without(walk.near, n, place, closed & needed, walk.rule)[0] != (verdict == 1):
             return False
-        out = (out - needed) & needed
+        # Counts on in the needed bits: what is not needed is full, so that a carry passes over it.
+        out = ((out | ~needed) + np.uint64(1)) & needed
     return True
 
 

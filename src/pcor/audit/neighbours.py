@@ -138,7 +138,8 @@ def _departures(
     else:
         check_verdicts(validity, "removed", [], limit)
         # The walk takes rows away and puts none back: of whom some come, the contexts are judged.
-        walked, others = ([one for one in people if bool(one.come) == come] for come in (0, 1))
+        walked = [one for one in people if not one.come]
+        others = [one for one in people if one.come]
         taken = [one.taken for one in walked]
         found = lof_windows.departure_changes(validity, rule, taken, progress)
         changed = [(walked[place], lost, gained) for place, lost, gained in found]
@@ -149,7 +150,11 @@ def _departures(
         first, *more = one.rows
         yield Neighbour(
             *("removed", *first, one.people, lost, gained),
-            *(tuple(more), one.kept, one.taken, one.come, one.back),
+            more=tuple(more),
+            kept=one.kept,
+            taken=one.taken,
+            come=one.come,
+            back=one.back,
         )
 
 

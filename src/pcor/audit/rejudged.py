@@ -56,7 +56,7 @@ def rejudged(
         for change, more in zip(changes, come, strict=True)
     ]
     check_verdicts(validity, kind, [one for several in required for one in several], limit)
-    again = _Again(validity, kind, most=max(map(len, changes), default=1))
+    again = _ChangedVerdicts(validity, kind, most=max(map(len, changes), default=1))
     singles: dict[tuple[int, ...], list[int]] = {}
     for place, change in enumerate(changes):
         if len(change) == 1 and not come[place]:
@@ -86,7 +86,7 @@ def rejudged(
     return sorted(changed, key=lambda one: one[0])
 
 
-class _Again:
+class _ChangedVerdicts:
     """Verdicts on changed tables. Private.
 
     Args:
@@ -160,13 +160,13 @@ def _present(validity: Validity, cells: CellTable, rows: Rows) -> Iterator[Row]:
         yield from [row] * min(times, int(cells.counts[pairs].sum()))
 
 
-def visible_rows(validity: Validity, spare: int = 0) -> list[Row]:
+def visible_rows(validity: Validity) -> list[Row]:
     """List the rows in the window, each once, by rising metric.
 
     Where a rule looks at the nearest rows only, a row with that many nearer ones in its own cell
-    is seen in no context; ``spare`` is how many of those can go with it.
+    is seen in no context.
     """
-    cells = in_window(validity, spare)
+    cells = in_window(validity)
     places = list(map(tuple, cell_codes(validity.table).tolist()))
     order = np.lexsort((cells.pair_cells, cells.values))
     pairs = zip(cells.pair_cells[order].tolist(), cells.values[order].tolist(), strict=True)

@@ -192,6 +192,24 @@ class Space:
         return words
 
     @cached_property
+    def level_bits(self) -> tuple[NDArray[np.uint64], ...]:
+        """For each chain its levels as bits: level l has the first l of its ``steps``."""
+        fields, first = [], 0
+        for one in self.chains:
+            levels = [((1 << level) - 1) << first for level in range(one.radix)]
+            fields.append(np.array(levels, dtype=np.uint64))
+            first += len(one.steps)
+        return tuple(fields)
+
+    def step_bits(self, indices: Indices) -> Indices:
+        """Return contexts as bits, one for each of up to 62 ``steps``, given their indices."""
+        bits = np.zeros(len(indices), dtype=np.uint64)
+        for levels in self.level_bits:
+            indices, level = np.divmod(indices, np.uint64(len(levels)))
+            bits |= levels[level]
+        return bits
+
+    @cached_property
     def _set_words(self) -> tuple[Words, ...]:
         return tuple(pack(sets, self.schema.width) for sets in self._sets)
 

@@ -17,7 +17,7 @@ from pcor.public.domain_parts import check_name
 # What to do about a person with more rows than declared; the usual one first.
 OVER = ("error", "keep")
 
-# More rows of one person than this are no person's.
+# The largest bound that may be declared.
 MOST_ROWS_PER_PERSON = 1_000_000
 
 
@@ -64,19 +64,16 @@ class PrivacyUnit:
 
     @property
     def difference(self) -> str:
-        """By what two tables with people in them differ that are to be hard to tell apart."""
-        most = (
-            f"at most {self.rows:,} of which are counted"
-            if self.chooses
-            else (f"at most {self.rows:,}")
-        )
+        """How neighbouring tables differ, where a person is protected; part of a sentence."""
+        counted = " of which are counted" if self.chooses else ""
         return (
-            f"all rows of one person, {most} (for the record's own person: all of their other rows)"
+            f"all rows of one person, at most {self.rows:,}{counted} (for the record's own person: "
+            "all of their other rows)"
         )
 
     @property
     def whose(self) -> str:
-        """What tables are compared with or without, in front of "of somebody"."""
+        """What somebody has in the table: "the row" or "the rows"."""
         return "the rows" if self.is_person else "the row"
 
     @property
@@ -126,10 +123,9 @@ def declared_unit(person: object, rows: object, over: object) -> PrivacyUnit:
             "neither"
         )
     check_name("the person column", person)
-    whole = isinstance(rows, int) and not isinstance(rows, bool)
-    if not whole or not 1 <= int(str(rows)) <= MOST_ROWS_PER_PERSON:
+    most = MOST_ROWS_PER_PERSON
+    if not isinstance(rows, int) or isinstance(rows, bool) or not 1 <= rows <= most:
         raise SchemaError(
-            f"rows_per_person must be a whole number from 1 to {MOST_ROWS_PER_PERSON:,}, not "
-            f"{rows!r}"
+            f"rows_per_person must be a whole number from 1 to {most:,}, not {rows!r}"
         )
-    return PrivacyUnit(str(person), int(str(rows)), str(over))
+    return PrivacyUnit(str(person), rows, str(over))

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from pcor.mechanism.noise import draw_discrete_laplace
 from pcor.mechanism.randomness import RandomSource
 from pcor.releasing.facts import Fact, PlannedCount, PlannedFact, PlannedQuantile, plausible
-from pcor.rows.cells import Cells
 from pcor.rows.table import Record, Table
 
 _Range = tuple[float, float]
@@ -25,8 +24,12 @@ _Range = tuple[float, float]
 
 def fact_ranges(facts: Sequence[PlannedFact], records: Sequence[Record]) -> list[_Range]:
     """Return the ranges whose rows will be counted for several records."""
-    sides = [fact.side for fact in facts if isinstance(fact, PlannedCount) and fact.side]
-    return [_extreme(side, record.value) for side in sides for record in records]
+    return [_extreme(side, record.value) for side in _sides(facts) for record in records]
+
+
+def _sides(facts: Sequence[PlannedFact]) -> list[str]:
+    """Return the sides of the ranks among some facts."""
+    return [fact.side for fact in facts if isinstance(fact, PlannedCount) and fact.side]
 
 
 def read_grids(facts: Sequence[PlannedFact], table: Table) -> None:
@@ -46,12 +49,10 @@ class FactRows:
     """What facts need of the rows, whatever context will be drawn. Private.
 
     Attributes:
-        cells: the cells of the table, with the record among the rows that are counted.
-        table: turns a context into the words that cells are asked with.
+        table: the rows, with the record among those that are counted.
         extreme: for each side of a rank, the rows of each cell that are as extreme as the record.
     """
 
-    cells: Cells
     table: Table
     extreme: dict[str, NDArray[np.int64]]
 
@@ -60,18 +61,20 @@ class FactRows:
         """Read it. Before the charge; draws nothing."""
         table = table.holding(record)
         read_grids(facts, table)
-        sides = [fact.side for fact in facts if isinstance(fact, PlannedCount) and fact.side]
-        extreme = {side: table.cells.rows_between(*_extreme(side, record.value)) for side in sides}
-        return cls(table.cells, table, extreme)
+        extreme = {
+            side: table.cells.rows_between(*_extreme(side, record.value)) for side in _sides(facts)
+        }
+        return cls(table, extreme)
 
     def number(self, fact: PlannedCount, mask: int) -> int:
         """Return the true count or rank in a context."""
-        weights = self.cells.cell_counts if fact.side is None else self.extreme[fact.side]
-        return int(self.cells.totals(self.table.words([mask]), weights)[0])
+        cells = self.table.cells
+        weights = cells.cell_counts if fact.side is None else self.extreme[fact.side]
+        return int(cells.totals(self.table.words([mask]), weights)[0])
 
     def scores(self, fact: PlannedQuantile, mask: int) -> list[list[int]]:
         """Return the score of each point of the grid, for each draw of a quantile."""
-        rows = self.cells.on_grid(fact.grid, self.table.words([mask])[0])
+        rows = self.table.cells.on_grid(fact.grid, self.table.words([mask])[0])
         return [rank_scores(rows, fact, target).tolist() for target in fact.targets]
 
 

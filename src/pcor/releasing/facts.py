@@ -39,8 +39,8 @@ _DIGITS = 4
 # Scores have 64 bits. The rows of a table take 45 of them, the ends of an interval fewer than 60.
 _LARGEST_SHIFT = 1 << 60
 _DRAWS = 3  # of a quantile: the number, and both ends of its interval
-_SIDES = ("high", "low")
-EXAMPLES = ("count", "rank", "rank:low", "rank:high", "median", "quantile:0.95")
+_NAMES = ("count", "rank", "rank:low", "rank:high", "median")
+EXAMPLES = (*_NAMES, "quantile:0.95")
 
 
 # -- what is asked for -----------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def read_names(given: object) -> str | None:
 def _name(given: object) -> str:
     """Return the name of a fact in its one spelling, or refuse it."""
     name = str(given) if isinstance(given, str) else ""
-    if name in EXAMPLES[:5]:
+    if name in _NAMES:
         return name
     kind, _, number = name.partition(":")
     if kind != "quantile":
@@ -262,11 +262,16 @@ def _planned(name: str, epsilon: Fraction, schema: Schema, detector: Detector) -
         return PlannedCount(name, epsilon, unit.rows)
     if name.startswith("rank"):
         # By the settings alone: on which side of the others V lies depends on their rows.
-        side = name.partition(":")[2] or detector.side or _SIDES[0]
+        side = rank_side(name, detector)
         return PlannedCount(name, epsilon, unit.rows, side)
     if grid is None:
         raise ParameterError(f"facts: {name!r} cannot be had: {NO_GRID}")
     return PlannedQuantile(name, epsilon, unit.rows, _quantile(name), grid, unit.chooses)
+
+
+def rank_side(name: str, detector: Detector) -> str:
+    """Return the side of a rank: by its name, or the detector's settings; never by the rows."""
+    return name.partition(":")[2] or detector.side or "high"
 
 
 def with_facts(cost: PrivacyCost, facts: Sequence[PlannedFact]) -> PrivacyCost:
@@ -412,7 +417,7 @@ def in_words(facts: Sequence[Fact], schema: Schema, detector: Detector) -> str:
             counted.append(f"about {fact.value:,} {schema.noun} ({_interval(fact, schema)})")
         else:
             of_whom = "of them" if counted else schema.noun
-            side = fact.side or detector.side or _SIDES[0]
+            side = rank_side(fact.name, detector)
             counted.append(f"about {fact.value:,} ({_interval(fact, schema)}) {of_whom} as {side}")
     if (counted or quantiles) and schema.unit.chooses:
         kept = f"of each person at most {schema.unit.rows:,} {schema.noun} are counted"

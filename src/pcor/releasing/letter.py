@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pcor.errors import ParameterError, sendable
 from pcor.public import wording
 from pcor.releasing.certificate import NOT_PRIVATE, Release, carried, day_of, plain_words
-from pcor.releasing.facts import Fact, rounding_in_words
+from pcor.releasing.facts import Fact, rank_side, rounding_in_words
 from pcor.releasing.quantile_bar import BarMark, BarPoint, quantile_bar
 from pcor.releasing.signature import check_key, sign_page
 from pcor.support.ed25519 import ALGORITHM, SigningKey
@@ -286,7 +286,7 @@ def _fact_words(release: Release, name: str) -> str:
     if name == "count":
         return f"number of {release.plan.schema.noun}"
     if name.partition(":")[0] == "rank":
-        side = name.partition(":")[2] or release.plan.detector.side or "high"
+        side = rank_side(name, release.plan.detector)
         return f"of them at least as {side}, this one included"
     return name
 

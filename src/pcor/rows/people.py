@@ -37,25 +37,25 @@ def of_people(
         schema: says how many rows a person may have.
     """
     unnamed = [place for place, name in enumerate(names) if name != name]  # not a number
-    check_people(schema, nobody=bool(np.isin(people, [len(names), *unnamed]).any()))
+    check_named(schema, nobody=bool(np.isin(people, [len(names), *unnamed]).any()))
     rows = replace(rows, people=people.astype(np.int32, copy=False))
     counts = np.bincount(people)
     if not schema.unit.chooses:
-        check_people(schema, most=int(counts.max()))
+        check_bound(schema, int(counts.max()))
         return rows
     too_many = np.flatnonzero(counts[people] > schema.unit.rows)
     if len(too_many) == 0:
         return rows
     kept = np.ones(len(people), dtype=bool)
-    kept[_beyond(rows, people, too_many, schema.unit.rows)] = False
+    kept[_surplus(rows, people, too_many, schema.unit.rows)] = False
     left_out = rows.taken(np.flatnonzero(~kept))
     return replace(rows.taken(np.flatnonzero(kept)), left_out=left_out)
 
 
-def _beyond(
+def _surplus(
     rows: EncodedRows, people: NDArray[np.int32], places: NDArray[np.int64], bound: int
 ) -> NDArray[np.int64]:
-    """Return those of some rows that come after the first so many of their person.
+    """Return the places of rows beyond the first ``bound`` of their person.
 
     Rows of a person that hold the same are the same to every context: it does not matter which of
     them is counted.
@@ -106,13 +106,17 @@ def hash_factor(place: int) -> int:
 # The refusals, which are the same wherever the rows are.
 
 
-def check_people(schema: Schema, *, nobody: bool = False, most: int = 0) -> None:
-    """Refuse rows without a person, and a person with too many of them. Nobody is named."""
+def check_named(schema: Schema, *, nobody: bool) -> None:
+    """Refuse rows without a person."""
     if nobody:
         raise SourceError(
             f"column {schema.person!r} has a row without a person in it, and whose rows are whose "
             "must be known for all of them; fill it in, or leave such rows out of the table"
         )
+
+
+def check_bound(schema: Schema, most: int) -> None:
+    """Refuse a person with more rows than declared. Nobody is named."""
     if most > schema.unit.rows:
         raise SourceError(
             f"column {schema.person!r} has a person with more rows than rows_per_person = "

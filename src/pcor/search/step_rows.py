@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pcor.public.context import Words, unpack
+from pcor.public.context import unpack
 from pcor.public.schema import MOST_STEPS
 from pcor.public.space import Indices, Space
 from pcor.search.validity import Validity
@@ -42,7 +42,7 @@ class StepRows:
 
     def judge(self, indices: Indices) -> NDArray[np.bool_]:
         """Return which contexts, given by their indices, are valid."""
-        return self._validity.judge(self._cells, self._words_of(indices))
+        return self._validity.judge(self._cells, self._space.step_bits(indices)[:, np.newaxis])
 
     @cached_property
     def _cells(self) -> CellTable:
@@ -60,12 +60,3 @@ class StepRows:
             required=required[cells.pair_cells, np.newaxis],
             cell_required=required[cells.cell_numbers, np.newaxis],
         )
-
-    def _words_of(self, indices: Indices) -> Words:
-        words, first = np.zeros((len(indices), 1), dtype=np.uint64), 0
-        rest = indices.astype(np.uint64)
-        for one in self._space.chains:
-            rest, level = np.divmod(rest, np.uint64(len(one.steps) + 1))
-            words[:, 0] |= ((np.uint64(1) << level) - np.uint64(1)) << np.uint64(first)
-            first += len(one.steps)
-        return words

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from pcor.detectors.base import FactorRule
 from pcor.public.schema import MOST_STEPS
 from pcor.public.space import Indices, Space
+from pcor.search.validity import Validity
 from pcor.support.arrays import NDArray, np
 from pcor.support.threads import one_by_one
 
 if TYPE_CHECKING:
     from pcor._kernels.subtrees import SideRows, Steps
     from pcor.rows.cells import Cells
-    from pcor.search.validity import Validity
 
 # Bounds allow for the rounding of sums of so many terms (``_kernels.lof_subtree``).
 _MOST_NEIGHBOURS = 100
@@ -43,16 +43,7 @@ class Subtrees:
         self.space = space
         self.counts_population = rule.smallest > 2 * rule.k + 1
         self.rule = (rule.k, rule.threshold, min(rule.smallest, 2 * rule.k + 1))
-        self._fields = _levels_as_bits(space)
         self.rows = self._rows(validity)
-
-    def bits_of(self, indices: Indices) -> Indices:
-        """Return contexts as bits, one for each step, given their indices."""
-        bits = np.zeros(len(indices), dtype=np.uint64)
-        for levels in self._fields:
-            indices, level = np.divmod(indices, np.uint64(len(levels)))
-            bits |= levels[level]
-        return bits
 
     @cached_property
     def steps(self) -> Steps:
@@ -60,7 +51,7 @@ class Subtrees:
         from pcor._kernels.subtrees import Steps
 
         lower, higher, strides = [], [], []
-        for levels, stride in zip(self._fields, self.space.strides, strict=True):
+        for levels, stride in zip(self.space.level_bits, self.space.strides, strict=True):
             for below, own in pairwise(levels):
                 lower.append(own)
                 higher.append(levels[-1] & ~below)
@@ -75,7 +66,7 @@ class Subtrees:
         from pcor._kernels.subtrees import SideRows
 
         cells, v = validity.cells, validity.record.value
-        required = self.bits_of(self.space.indices_of(cells.required))
+        required = self.space.step_bits(self.space.indices_of(cells.required))
         counts, at = cells.counts.astype(np.int64), cells.place(v)
         # V stands for itself: one row less of its own cell and metric.
         counts[at + int(np.argmax((required[at:] == 0) & (cells.values[at:] == v)))] -= 1
@@ -106,10 +97,10 @@ class Subtrees:
 
     def _parts(self, first: int, size: int) -> list[tuple[np.uint64, np.uint64]]:
         """Cut the contexts into boxes that share the levels of a few chains, to be shared out."""
-        outer = int(self.bits_of(np.array([first], dtype=np.uint64))[0])
+        outer = int(self.space.step_bits(np.array([first], dtype=np.uint64))[0])
         inner = [
             levels
-            for levels, stride in zip(self._fields, self.space.strides, strict=True)
+            for levels, stride in zip(self.space.level_bits, self.space.strides, strict=True)
             if stride < size
         ]
         near = np.concatenate([self.rows.required_below[:100], self.rows.required_above[:100]])
@@ -140,7 +131,7 @@ class HeaviestValid:
         from pcor._kernels.subtree_heap import CellWeights, start
 
         self._walk = walk
-        required = walk.bits_of(walk.space.indices_of(cells.cell_required))
+        required = walk.space.step_bits(walk.space.indices_of(cells.cell_required))
         self._cells = CellWeights(required, np.ascontiguousarray(weights))
         self._state, self._boxes = start(walk.rows, walk.steps, walk.rule, self._cells)
 
@@ -173,8 +164,6 @@ class HeaviestValid:
 
 def bound_rule(validity: Validity, space: Space) -> FactorRule | None:
     """Return the detector's rule, if it is a factor that a walk over the space can bound."""
-    from pcor.search.validity import Validity
-
     # Whoever has verdicts of its own is asked for them.
     rule = validity.detector.factor_rule if type(validity) is Validity else None
     if rule is None or rule.k > _MOST_NEIGHBOURS or len(space.steps) > MOST_STEPS:
@@ -186,13 +175,3 @@ def subtrees(validity: Validity, space: Space) -> Subtrees | None:
     """Return the subtrees of a space, if the detector has bounds for them."""
     rule = bound_rule(validity, space)
     return None if rule is None else Subtrees(validity, space, rule)
-
-
-def _levels_as_bits(space: Space) -> list[NDArray[np.uint64]]:
-    """Return for each chain what its levels are as bits: level l has the first l of its steps."""
-    fields, first = [], 0
-    for one in space.chains:
-        levels = [((1 << level) - 1) << first for level in range(one.radix)]
-        fields.append(np.array(levels, dtype=np.uint64))
-        first += len(one.steps)
-    return fields

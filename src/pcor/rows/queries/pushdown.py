@@ -36,7 +36,7 @@ from pcor.rows.encoding import (
     unreadable_column,
 )
 from pcor.rows.engines.base import Engine, rows_changed
-from pcor.rows.people import check_people
+from pcor.rows.people import check_bound, check_named
 from pcor.rows.queries.nearest import Layers, nearest_by_layers
 from pcor.rows.queries.queries import (
     PAIRS_LIMIT,
@@ -359,10 +359,10 @@ class Pushdown:
             *self._questions.coded(everybody=True),
         )
         most, nobody_ = (int(column(found, name, np.int64)[0]) for name in ("most", "nobody"))
-        check_people(self.schema, nobody=nobody_ > 0)
+        check_named(self.schema, nobody=nobody_ > 0)
         if self.schema.unit.chooses:
             return
-        check_people(self.schema, most=most)
+        check_bound(self.schema, most)
         # They were counted in the rows that the cells are made of.
         sums = [int(column(found, name, np.int64)[0]) for name in marks]
         if sums != self.cells.marks.sum(axis=1).tolist():
