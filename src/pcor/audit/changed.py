@@ -50,6 +50,11 @@ def cell_codes(table: Table) -> NDArray[np.int64]:
     return codes
 
 
+def cell_places(table: Table) -> list[tuple[int, ...]]:
+    """Return the values of each cell as places in their domains, one tuple per cell."""
+    return list(map(tuple, cell_codes(table).tolist()))
+
+
 def changed_cells(cells: CellTable, schema: Schema, kind: str, rows: Iterable[Row]) -> CellTable:
     """Return the cells with some rows ``"removed"`` or ``"added"``."""
     for row in rows:

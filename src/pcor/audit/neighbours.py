@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from pcor.audit import lof_windows
-from pcor.audit.changed import Row, cell_codes
+from pcor.audit.changed import Row, cell_places
 from pcor.audit.cubes import Cubes, Indices
 from pcor.audit.owner_only import OwnerOnly
 from pcor.audit.people import PersonKind, kinds_of_people, newcomer_sizes
@@ -117,7 +117,7 @@ def removals(
     rule = lof_windows.walkable_rule(validity)
     if rule is not None:
         check_verdicts(validity, "removed", [], limit)
-        places = _cell_places(validity)
+        places = cell_places(validity.table)
         return [
             _removal(validity, Row(places[cell], value), change.lost, change.gained)
             for cell, value, change in lof_windows.removal_changes(validity, rule, progress)
@@ -252,11 +252,6 @@ def _removal(validity: Validity, row: Row, lost: Cubes, gained: Cubes) -> Neighb
 
 
 # -- which rows -----------------------------------------------------------------------------------
-
-
-def _cell_places(validity: Validity) -> list[tuple[int, ...]]:
-    """Return the attribute values of each cell as places in their domains."""
-    return list(map(tuple, cell_codes(validity.table).tolist()))
 
 
 def _named(validity: Validity, rows: Iterable[int | str]) -> set[Row]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.audit.changed import Row, cell_codes, changed_cells, verdicts
+from pcor.audit.changed import Row, cell_places, changed_cells, verdicts
 from pcor.audit.cubes import Cubes, Indices
 from pcor.errors import TooLarge, counted, others_code
 from pcor.public.space import Space
@@ -167,7 +167,7 @@ def visible_rows(validity: Validity) -> list[Row]:
     is seen in no context.
     """
     cells = in_window(validity)
-    places = list(map(tuple, cell_codes(validity.table).tolist()))
+    places = cell_places(validity.table)
     order = np.lexsort((cells.pair_cells, cells.values))
     pairs = zip(cells.pair_cells[order].tolist(), cells.values[order].tolist(), strict=True)
     return list(dict.fromkeys(Row(places[cell], value) for cell, value in pairs))

@@ -43,7 +43,8 @@ class Queries:
     In every query ``pcor_coded`` are the encoded rows, with a code for each attribute (``names``)
     and the metric as ``x``; where the engine marks rows, also with the marks of the metric
     (``marks``). Where the schema says whose rows are whose and that only so many of a person are
-    counted, it has no others that fit. No table of a user's begins with "pcor_".
+    counted, it has no others that fit, except where everybody's are asked for or a record is looked
+    up. No table of a user's begins with "pcor_".
 
     Args:
         engine: where the rows are.
@@ -231,7 +232,7 @@ class Queries:
         """Write the tables up to ``pcor_grouped``, and what encodes its lines: codes and joins."""
         keys = self.sql_encoding.keys
         by = [key if is_late else code for key, code, is_late in self._zipped(keys)]
-        rows = f"{self.engine.source} s {self._joins(keys, late=False)}"
+        rows = f"{self.engine.source} s {self.sql_encoding.joins(keys, late=False)}"
         group = ", ".join([*self.names, *also])
         where = "" if unfit else self.where(condition)
         selected = [*self.names, *also, *named(aggregates.values(), aggregates)]
@@ -239,17 +240,10 @@ class Queries:
         there = [f"g.{name}" for name in self.names]
         codes = [code if is_late else key for key, code, is_late in self._zipped(there)]
         tables = [*self._coded(by, flags, rows), select("pcor_grouped", selected, groups)]
-        return tables, codes, self._joins(there, late=True)
+        return tables, codes, self.sql_encoding.joins(there, late=True)
 
     def _zipped(self, keys: Sequence[str]) -> list[tuple[str, str, bool]]:
-        # Where rows are chosen by their codes, each has to be encoded.
-        late = [one and not self.schema.unit.chooses for one in self.sql_encoding.late]
-        return list(zip(keys, self.sql_encoding.codes(keys), late, strict=True))
-
-    def _joins(self, keys: Sequence[str], *, late: bool) -> str:
-        if self.schema.unit.chooses:
-            return "" if late else self.sql_encoding.joins(keys)
-        return self.sql_encoding.joins(keys, late=late)
+        return list(zip(keys, self.sql_encoding.codes(keys), self.sql_encoding.late, strict=True))
 
     def where(self, condition: str = "") -> str:
         """Write a condition on encoded rows, and that they fit where some may not."""

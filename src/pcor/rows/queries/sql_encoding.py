@@ -115,7 +115,9 @@ def sql_encoding(engine: Engine, schema: Schema) -> SqlEncoding:
         column = "s." + engine.dialect.column(attribute.name)
         if attribute.edges is None:
             name = f"pcor_domain{place}"
-            attributes.append(_by_value(engine, attribute, column, name, schema.source))
+            # Where rows are chosen by their codes, each row has to be encoded.
+            late = attribute.outside == "error" and not schema.unit.chooses
+            attributes.append(_by_value(engine, attribute, column, name, schema.source, late=late))
             continue
         key, doubt = _bin(engine, attribute, column, schema.source)
         attributes.append(AttributeEncoding(key))
@@ -125,12 +127,17 @@ def sql_encoding(engine: Engine, schema: Schema) -> SqlEncoding:
 
 
 def _by_value(
-    engine: Engine, attribute: Attribute, column: str, name: str, written: SourceFormat
+    engine: Engine,
+    attribute: Attribute,
+    column: str,
+    name: str,
+    written: SourceFormat,
+    *,
+    late: bool,
 ) -> AttributeEncoding:
     """Encode by equality with values of the domain."""
     dialect = engine.dialect
     key, pairs, marks = _raw_values(engine, attribute, column, written)
-    late = attribute.outside == "error"
     elsewhere = _elsewhere(attribute)
     if len(pairs) <= _LONGEST_CASE:
         whens = [(dialect.literal(raw), code) for raw, code in pairs]
