@@ -75,7 +75,7 @@ def test_the_site_is_built_without_a_warning(site: Built) -> None:
 def test_every_page_is_in_the_navigation_and_the_other_way_round() -> None:
     """Those of the errors are one entry: a table, from which each is reached."""
     config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    listed = re.findall(r"^ +- (?:[^:\n]+: )?(\S+\.md)$", config, re.MULTILINE)
+    listed = re.findall(r"^ +- (?:\"[^\"\n]+\": |[^:\n]+: )?(\S+\.md)$", config, re.MULTILINE)
     assert listed.count("errors/index.md") == 1
     table = (ROOT / "docs" / "errors" / "index.md").read_text(encoding="utf-8")
     folded = re.findall(r"^\| \[\w+\]\((\w+\.md)\)", table, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The tutorial's story is true, its notebook runs, and notebooks show what they may.
+"""The tutorial's story is true, notebooks run, and they show what they may.
 
 That the pages do what they say is tested with all other pages, in ``test_docs.py``.
 """
@@ -29,6 +29,7 @@ import pcor
 from pcor.audit.schema_fit import misfits
 from pcor.cli import app
 from tests.helpers import naive
+from tools import notebooks
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial"
 FINGERPRINT = "91dd1bb6be4590e188834f533f541d5a5b300463610ba2adedf40acd1a26d208"
@@ -159,8 +160,24 @@ def code_cells(book: Any) -> Iterator[Any]:
     return (cell for cell in book.cells if cell.cell_type == "code")
 
 
-def test_the_notebook_is_committed_without_outputs() -> None:
-    assert [cell.id for cell in code_cells(notebook()) if cell.outputs] == []
+def test_notebooks_say_what_their_pages_say_and_are_committed_without_outputs() -> None:
+    assert len(notebooks.sources()) == 4
+    assert notebooks.stale() == []  # otherwise: python -m tools.notebooks
+    assert '"outputs": []' in notebooks.notebook(TUTORIAL / "notebook.md")
+
+
+def test_a_notebook_that_differs_from_its_page_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notebooks, "DOCS", tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text("# A page\n\n```python\nprint(1)\n```\n\nprints:\n\n```text\n1\n```\n\nEnd.\n")
+    (tmp_path / "page.ipynb").write_text(notebooks.notebook(page))
+    assert notebooks.stale() == []
+    book = nbformat.reads(notebooks.notebook(page), as_version=4)  # type: ignore[no-untyped-call]
+    assert [cell.source for cell in book.cells] == ["# A page", "print(1)", "End."]
+    page.write_text(page.read_text().replace("1", "2"))
+    assert notebooks.stale() == [tmp_path / "page.ipynb"]
 
 
 def test_cells_of_the_notebook_that_show_private_things_say_so() -> None:
@@ -192,6 +209,20 @@ def test_the_notebook_runs_and_draws_its_pictures(kernels: Config, tmp_path: Pat
     assert kinds.count("text/html") == 4  # a context, a plan, a release and a promise
     assert "application/javascript" not in kinds
     assert (tmp_path / "certificate.html").exists()
+
+
+@pytest.mark.parametrize("attack", ["exposure", "averaging", "differencing"])
+def test_the_notebook_of_an_attack_runs(attack: str, kernels: Config, tmp_path: Path) -> None:
+    path = TUTORIAL.parent / "attacks" / f"{attack}.ipynb"
+    book = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)  # type: ignore[no-untyped-call]
+    NotebookClient(
+        book,
+        config=kernels,
+        startup_timeout=300,
+        timeout=300,
+        resources={"metadata": {"path": str(tmp_path)}},
+    ).execute()
+    assert all(cell.execution_count for cell in code_cells(book))
 
 
 # -- what a notebook shows ------------------------------------------------------------------------
