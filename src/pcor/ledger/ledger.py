@@ -86,6 +86,7 @@ class Ledger:
         create: make a new ledger where there is none; otherwise that is refused.
         clock: seconds since 1970; for tests.
         patience: seconds to wait while others write; a minute if it is left out.
+        keep: keep a file open between transactions; for a process that serves.
 
     Raises:
         ParameterError: this is not the path or URL of a ledger.
@@ -99,8 +100,9 @@ class Ledger:
         create: bool = True,
         clock: Callable[[], float] = time.time,
         patience: float | None = None,
+        keep: bool = False,
     ) -> None:
-        self.database = LedgerDatabase(url, create=create, patience=patience)
+        self.database = LedgerDatabase(url, create=create, patience=patience, keep=keep)
         self._clock = clock
         self._trust = Trust()
         LEDGER.open(self.database, create=create)
