@@ -35,7 +35,6 @@ from pcor.releasing.amounts import DAMAGED
 from pcor.releasing.payment import Claim
 from pcor.releasing.request import Request
 
-
 _ENTRIES, _REQUESTS = tables.entries.c, tables.requests.c
 _NAMES = ("dataset", "analyst", "key")
 _KNOWN = select(tables.requests).where(*(_REQUESTS[name] == bindparam(name) for name in _NAMES))

@@ -113,16 +113,18 @@ class LedgerDatabase:
         terms = admission.get()
         said = (patience, terms.patience, self.patience)
         wait = next(seconds for seconds in said if seconds is not None)
-        with terms.enter(), self._in_turn(wait) as left, _in_our_words():
-            with self._mine(self._writer).connect() as connection:
-                connection.execution_options(pcor_patience=left)
-                with connection.begin():
-                    if not self.is_file:
-                        # A server may be set up to answer before it has written, or to wait for
-                        # ever.
-                        connection.execute(text("SET LOCAL synchronous_commit = on"))
-                        connection.execute(text(f"SET LOCAL lock_timeout = {_milliseconds(left)}"))
-                    yield connection
+        with (
+            terms.enter(),
+            self._in_turn(wait) as left,
+            _in_our_words(),
+            self._mine(self._writer).connect() as connection,
+            connection.execution_options(pcor_patience=left).begin(),
+        ):
+            if not self.is_file:
+                # A server may be set up to answer before it has written, or to wait for ever.
+                connection.execute(text("SET LOCAL synchronous_commit = on"))
+                connection.execute(text(f"SET LOCAL lock_timeout = {_milliseconds(left)}"))
+            yield connection
 
     @contextmanager
     def _in_turn(self, wait: float) -> Iterator[float]:

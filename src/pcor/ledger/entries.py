@@ -122,13 +122,13 @@ def amount_in_words(number: Fraction | str) -> str:
 _COLUMNS = tuple(field.name for field in fields(Entry))
 
 # Statements are built once: to build one takes four times as long as to run it.
-_NUMBER = tables.entries.c.number
-_ENTRIES = select(*(tables.entries.c[name] for name in _COLUMNS))
-_LAST = _ENTRIES.order_by(_NUMBER.desc()).limit(1)
-_ONE = _ENTRIES.where(_NUMBER == bindparam("number"))
-_ALL = _ENTRIES.order_by(_NUMBER).execution_options(yield_per=BATCH)
-_AFTER = _ALL.where(_NUMBER > bindparam("after"))
-_PREVIOUS = select(tables.entries.c.previous).where(_NUMBER == bindparam("number"))
+_columns = tables.entries.c
+_ENTRIES = select(*(_columns[name] for name in _COLUMNS))
+_LAST = _ENTRIES.order_by(_columns.number.desc()).limit(1)
+_ONE = _ENTRIES.where(_columns.number == bindparam("number"))
+_ALL = _ENTRIES.order_by(_columns.number).execution_options(yield_per=BATCH)
+_AFTER = _ALL.where(_columns.number > bindparam("after"))
+_PREVIOUS = select(_columns.previous).where(_columns.number == bindparam("number"))
 _NEW = insert(tables.entries)
 _HEAD = select(tables.head)
 _LOCKED_HEAD = _HEAD.where(tables.head.c.id == 1).with_for_update()
@@ -231,9 +231,8 @@ def read_entries(
     limit: int | None = None,
 ) -> Iterator[Entry]:
     """Yield entries in order, a batch at a time; ``after`` a number, at most ``limit``."""
-    columns = tables.entries.c
     chosen, given = (_ALL, {}) if after is None else (_AFTER, {"after": after})
-    for column, wanted in ((columns.dataset, dataset), (columns.analyst, analyst)):
+    for column, wanted in ((_columns.dataset, dataset), (_columns.analyst, analyst)):
         if wanted is not None:
             chosen = chosen.where(column == wanted)
     if limit is not None:

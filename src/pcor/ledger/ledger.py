@@ -366,11 +366,32 @@ class Ledger:
             StillRunning: the same request is being answered by another process.
             LedgerError: the ledger cannot be written, or is damaged.
         """
+        claim = self.charge_noted(request, lambda _: True, admit)
+        assert claim is not None  # noqa: S101 (that note says to charge)
+        return claim
+
+    def charge_noted(
+        self,
+        request: Request,
+        note: Callable[[Connection], bool],
+        admit: Callable[[Connection], None] | None = None,
+    ) -> Claim | None:
+        """Charge as ``charge`` does, together with a note of the caller's.
+
+        Args:
+            request: what is asked for.
+            note: is called first in the transaction. What it writes is kept together with the
+                charge or its written refusal, and if anything else raises, nothing is. Where it
+                returns False nothing is charged.
+            admit: as for ``charge``.
+        """
         made: Claim | BudgetExceeded | None = None
         self._trust.begin(self.database)
         try:
             with self.database.writing() as connection:
                 head = lock_head(connection)
+                if not note(connection):
+                    return None
                 self._trust.check(connection, head, payers(request.dataset, request.analyst))
                 now = int(self._clock())
                 made = claim_request(
