@@ -46,6 +46,7 @@ class Caller:
     def __init__(self, port: int, key: str) -> None:
         self._connection = HTTPConnection("127.0.0.1", port, timeout=120)
         self._key = key
+        self.retry_after = 0.0  # seconds, of the last answer
 
     def send(
         self, method: str, path: str, body: Any = None, call: str | None = None
@@ -64,6 +65,7 @@ class Caller:
             self._connection.close()
             self._connection.request(method, path, content, headers)
             answer = self._connection.getresponse()
+        self.retry_after = float(answer.headers.get("Retry-After", 0))
         found: dict[str, Any] = json.loads(answer.read())
         return answer.status, found
 
@@ -75,14 +77,14 @@ def question(draw: int) -> dict[str, Any]:
 
 
 def ask(caller: Caller, draw: int, call: str) -> dict[str, Any]:
-    """Ask a fresh question until it is accepted; return where it stands."""
+    """Ask a fresh question until it is accepted, as often as told to; return where it stands."""
     while True:
         status, found = caller.send("POST", "/v1/releases", question(draw), call=call)
         if status in (200, 202):
             return found
         if status not in COME_BACK:
             raise SystemExit(f"refused: {found}")
-        time.sleep(0.02)
+        time.sleep(caller.retry_after)
 
 
 def release(caller: Caller, draw: int) -> str:

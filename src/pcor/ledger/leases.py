@@ -38,7 +38,7 @@ _mine: set[str] = set()
 
 def take_lease(connection: Connection, charge: int, until: int) -> str:
     """Write down that this process draws; return the lease. The caller holds the ledger's lock."""
-    holder = "|".join([_machine(), str(os.getpid()), _started(os.getpid()), secrets.token_hex(8)])
+    holder = "|".join([_machine(), str(os.getpid()), _own_start(), secrets.token_hex(8)])
     _mine.add(holder)  # before anybody can read it
     connection.execute(_END, {"of": charge})
     connection.execute(_NEW, {"charge": charge, "holder": holder, "until": until})
@@ -112,7 +112,7 @@ def _alive(holder: str, until: object, now: int) -> bool:
     if not _machine() or machine != _machine():
         return isinstance(until, int) and now < until
     process, _, rest = rest.partition("|")
-    if process == str(os.getpid()) and rest.startswith(f"{_started(os.getpid())}|"):
+    if process == str(os.getpid()) and rest.startswith(f"{_own_start()}|"):
         return holder in _mine
     started = _started(int(process)) if process.isdecimal() else ""
     return bool(started) and rest.startswith(f"{started}|")
@@ -130,6 +130,16 @@ def _machine_of(_process: int) -> str:
         return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
     except OSError:
         return ""
+
+
+def _own_start() -> str:
+    """Return when this process started."""
+    return _start_of(os.getpid())
+
+
+@lru_cache(maxsize=4)
+def _start_of(process: int) -> str:
+    return _started(process)
 
 
 def _started(process: int) -> str:

@@ -424,9 +424,10 @@ class Ledger:
         Raises:
             LedgerError: the claim is not of this ledger, or the ledger cannot be written.
         """
+        answer = write_answer(outcome, paid=True)
         with self.database.writing() as connection:
             head = lock_head(connection)
-            stored = store_answer(connection, head, claim, write_answer(outcome, paid=True))
+            stored = store_answer(connection, head, claim, answer)
             if then is not None:
                 then(connection, stored)
             return stored

@@ -182,6 +182,7 @@ def ask(service: Service, key: Key, question: Question, call: str) -> Job:
             raise running(service, known)
         _keep_visible(service, known)
         return known
+    service.writers.check()
     # What was refused before, or left by a crash before its charge, is judged by today's rules.
     planned = plan_question(service, key, question)
     service.ledger.check(planned.request)  # many refusals leave no calls and jobs behind
