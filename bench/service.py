@@ -272,12 +272,12 @@ def wait_for_service(port: int) -> None:
 def main() -> None:
     """Measure and print."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--count", type=int, default=600, help="fresh releases")
+    options.add_argument("--count", type=int, default=1500, help="fresh releases")
     options.add_argument(
         "--seconds", type=float, default=5.0, help="for each kind of stored answer"
     )
     options.add_argument(
-        "--clients", type=int, default=128, help="who wait for fresh releases at once"
+        "--clients", type=int, default=160, help="who wait for fresh releases at once"
     )
     options.add_argument("--drawers", type=int, default=1, help="searches at once in each process")
     given = options.parse_args()

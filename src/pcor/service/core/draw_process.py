@@ -118,9 +118,7 @@ class _Child:
         self._asked += 1
         try:
             connection = self.start()
-            plan = pickle.dumps(asked.plan)
-            row = (asked.source, asked.file_fingerprint, asked.record)
-            connection.send((self._asked, plan, *row))
+            connection.send(_message(self._asked, asked))
             number, what, found = _Unpickler(connection.recv_bytes(), asked.plan).load()
             if number != self._asked:
                 raise EOFError
@@ -201,8 +199,10 @@ def main() -> None:
 
 def _known(plans: LruCache[bytes, Plan], sent: bytes) -> Plan:
     """Return a plan that was sent; the same one for the same plan."""
-    plan: Plan = plans.get(sent) or pickle.loads(sent)  # noqa: S301 (our parent sent it)
-    plans.put(sent, plan)
+    plan = plans.get(sent)
+    if plan is None:
+        plan = pickle.loads(sent)  # noqa: S301 (our parent sent it)
+        plans.put(sent, plan)
     return plan
 
 
@@ -249,6 +249,10 @@ def _reply(
 # -- between them: whoever asked has the plan and its schema, so neither is sent back --------------
 
 
+def _message(number: int, asked: Draw) -> tuple[Any, ...]:
+    return number, pickle.dumps(asked.plan), asked.source, asked.file_fingerprint, asked.record
+
+
 def _pickled(reply: object, plan: Plan) -> bytes:
     said = io.BytesIO()
     _Pickler(said, plan).dump(reply)
@@ -269,7 +273,7 @@ class _Pickler(pickle.Pickler):
 class _Unpickler(pickle.Unpickler):
     def __init__(self, said: bytes, plan: Plan) -> None:
         super().__init__(io.BytesIO(said))
-        self._ours = {"plan": plan, "schema": plan.schema}
+        self._plan = plan
 
     def persistent_load(self, name: str) -> Plan | Schema:
-        return self._ours[name]
+        return self._plan if name == "plan" else self._plan.schema
