@@ -177,6 +177,7 @@ def test_a_full_disk_is_a_clear_503_and_loses_nothing(tmp_path: Path) -> None:
 
         engine = place.service.ledger.database.engine
         event.listen(engine, "connect", no_more_pages)
+        engine.dispose()  # no connection from before is used
         big = "x" * 150
         for draw in range(2, 40):
             refused = place.ask(call=f"{big}{draw}", draw=draw)
@@ -187,6 +188,7 @@ def test_a_full_disk_is_a_clear_503_and_loses_nothing(tmp_path: Path) -> None:
         assert refused.headers["content-type"] == "application/problem+json"
         assert place.ask(call="before").json() == done
         full = False
+        engine.dispose()
         again = place.wait(place.ask(call="after", draw=50).json()["id"])
         assert again["release"] is not None
         for one in place.send(ANALYST, "GET", "/v1/releases").json()["releases"]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, insert, select
+from sqlalchemy import Connection, Select, bindparam, delete, insert, select
 
 from pcor.errors import BudgetExceeded, CapExceeded, LedgerError, ParameterError, plain
 from pcor.ledger import tables
@@ -29,6 +29,12 @@ AMOUNTS = ("epsilon", "delta", "spent_ocdp", "spent_dp", "spent_delta")
 
 # Stands for the dataset itself where an account is not an analyst's.
 EVERYBODY = ""
+
+_COLUMNS = tables.accounts.c
+_PLACE = (_COLUMNS.dataset == bindparam("of"), _COLUMNS.analyst == bindparam("whose"))
+_ONE = select(tables.accounts).where(*_PLACE)
+_FORGET = delete(tables.accounts).where(*_PLACE)
+_NEW = insert(tables.accounts)
 
 
 @dataclass(frozen=True)
@@ -213,9 +219,7 @@ def payers(dataset: str, analyst: str) -> list[tuple[str, str]]:
 
 def read_account(connection: Connection, dataset: str, analyst: str = EVERYBODY) -> Account | None:
     """Return one account, if there is one."""
-    columns = tables.accounts.c
-    chosen = select(tables.accounts).where(columns.dataset == dataset, columns.analyst == analyst)
-    row = connection.execute(chosen).one_or_none()
+    row = connection.execute(_ONE, {"of": dataset, "whose": analyst}).one_or_none()
     return None if row is None else _account(row._mapping)
 
 
@@ -243,13 +247,8 @@ def opened_to(analyst: str) -> Select[tuple[str]]:
 
 def write_account(connection: Connection, account: Account) -> None:
     """Put an account in the place of the old one."""
-    columns = tables.accounts.c
-    connection.execute(
-        delete(tables.accounts).where(
-            columns.dataset == account.dataset, columns.analyst == account.analyst
-        )
-    )
-    connection.execute(insert(tables.accounts).values(account.to_row()))
+    connection.execute(_FORGET, {"of": account.dataset, "whose": account.analyst})
+    connection.execute(_NEW, account.to_row())
 
 
 def _account(row: Any) -> Account:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, insert, literal_column, select, update
+from sqlalchemy import Connection, bindparam, insert, literal_column, select, update
 
 from pcor.errors import (
     BudgetExceeded,
@@ -35,6 +35,17 @@ from pcor.releasing.amounts import DAMAGED
 from pcor.releasing.payment import Claim
 from pcor.releasing.request import Request
 
+_ENTRIES, _REQUESTS = tables.entries.c, tables.requests.c
+_NAMES = ("dataset", "analyst", "key")
+_KNOWN = select(tables.requests).where(*(_REQUESTS[name] == bindparam(name) for name in _NAMES))
+_NAMED = select(_ENTRIES.number).where(*(_ENTRIES[name] == bindparam(name) for name in _NAMES))
+# The kind is spelled out, or SQLite could not know that the index of charges holds all of them.
+_CHARGED = _NAMED.where(_ENTRIES.kind == literal_column("'charge'")).limit(1)
+# No index is needed: entries before the charge are passed over.
+_ANSWERED = _NAMED.where(_ENTRIES.number > bindparam("after"), _ENTRIES.kind == "answer").limit(1)
+_NEW = insert(tables.requests)
+_ANSWER = update(tables.requests).where(_REQUESTS.charge == bindparam("of"))
+
 
 def find_answer(connection: Connection, request: Request) -> Claim | None:
     """Return the claim of a request that is answered; refuse a key of another request."""
@@ -47,13 +58,10 @@ def find_answer(connection: Connection, request: Request) -> Claim | None:
 def _is_answered(connection: Connection, charge: int, request: Request) -> bool:
     """Whether the entries hold an answer, whatever the table of requests says.
 
-    Asked only where a draw would be made again, so no index is needed: entries before the charge
-    are passed over.
+    Asked only where a draw would be made again.
     """
-    columns = tables.entries.c
-    later = select(columns.number).where(columns.number > charge, columns.kind == "answer")
-    chosen = later.filter_by(**_names(request))
-    return connection.execute(chosen.limit(1)).one_or_none() is not None
+    names = _names(request) | {"after": charge}
+    return connection.execute(_ANSWERED, names).one_or_none() is not None
 
 
 def find_charge(connection: Connection, request: Request) -> bool:
@@ -118,11 +126,7 @@ def store_answer(
     # No time: when an answer was ready depends on private rows.
     body = {"charge": claim.charge, "answer": answer}
     number = append(connection, head, "answer", body, at="", **_names(request)).entries
-    connection.execute(
-        update(tables.requests)
-        .where(tables.requests.c.charge == claim.charge)
-        .values(answer=number)
-    )
+    connection.execute(_ANSWER, {"of": claim.charge, "answer": number})
     end_lease(connection, claim.charge)
     return _answer(connection, request, number)
 
@@ -181,8 +185,8 @@ def _pay(connection: Connection, head: Head, request: Request, at: str) -> Budge
         "request": request.to_dict(),
     }
     charge = append(connection, head, "charge", body, at=at, **_names(request)).entries
-    row = _names(request) | {"fingerprint": request.fingerprint, "charge": charge}
-    connection.execute(insert(tables.requests).values(row))
+    row = _names(request) | {"fingerprint": request.fingerprint, "charge": charge, "answer": None}
+    connection.execute(_NEW, row)
     return None
 
 
@@ -210,8 +214,7 @@ def _names(request: Request) -> dict[str, str]:
 
 def _known(connection: Connection, request: Request) -> Any:
     """Return the row of a request that was charged before; refuse a key of another one."""
-    chosen = select(tables.requests).filter_by(**_names(request))
-    row = connection.execute(chosen).one_or_none()
+    row = connection.execute(_KNOWN, _names(request)).one_or_none()
     if row is None and _is_hidden(connection, request):
         raise LedgerError(DAMAGED)
     if row is not None and row.fingerprint != request.fingerprint:
@@ -224,11 +227,7 @@ def _known(connection: Connection, request: Request) -> Any:
 
 def _is_hidden(connection: Connection, request: Request) -> bool:
     """Whether a request was charged all the same: found among the entries, by their own index."""
-    columns = tables.entries.c
-    # Spelled out, or SQLite could not know that the index holds all of them.
-    charged = select(columns.number).where(columns.kind == literal_column("'charge'"))
-    same = charged.filter_by(**_names(request))
-    return connection.execute(same.limit(1)).first() is not None
+    return connection.execute(_CHARGED, _names(request)).first() is not None
 
 
 def _answer(connection: Connection, request: Request, number: int) -> Mapping[str, Any]:

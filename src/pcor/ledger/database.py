@@ -12,18 +12,20 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.engine import ExceptionContext
+from sqlalchemy.exc import DBAPIError, DisconnectionError, SQLAlchemyError
+from sqlalchemy.pool import NullPool, QueuePool
 
 from pcor.errors import LedgerError, ParameterError
 
@@ -31,11 +33,14 @@ from pcor.errors import LedgerError, ParameterError
 PATIENCE = 60
 # How many connections one process may have to a server.
 CONNECTIONS = 30
+# How many to a file are kept open between transactions, where they are kept.
+KEPT = 8
 
 # Bytes that a file must be able to grow by: some charges and answers.
 ROOM = 1 << 20
 
 FULL = "the ledger's disk is full; make room"
+BUSY = "the ledger is busy: others have been writing to it for too long; try again"
 
 NO_LEDGER = (
     "the ledger's file is not a ledger (name another), or is damaged (restore it from a copy)"
@@ -74,15 +79,20 @@ class LedgerDatabase:
         url: the path of a SQLite file, or a sqlite:/// or postgresql:// URL.
         create: make the file if it is not there.
         patience: seconds that a writer waits for the others; a minute if it is left out.
+        keep: keep connections to a file open between transactions, as those to a server are. For
+            processes that serve; without it nobody holds the file where nothing is going on.
     """
 
-    def __init__(self, url: str | Path, *, create: bool, patience: float | None = None) -> None:
+    def __init__(
+        self, url: str | Path, *, create: bool, patience: float | None = None, keep: bool = False
+    ) -> None:
         self._url = read_url(url)
         self._patience = patience
         self.is_file = self._url.get_backend_name() == "sqlite"
         if self.is_file:
             _make_file(Path(str(self._url.database)), create)
-        self.engine = _engine(self._url, self.patience)
+        self.engine = _engine(self._url, self.patience, keep)
+        self._turn = threading.Lock()
         self._process = os.getpid()
         weakref.finalize(self, _dispose, self.engine, self._process)
         self._writer = self.engine.execution_options(pcor_writes=True)
@@ -103,13 +113,37 @@ class LedgerDatabase:
         terms = admission.get()
         said = (patience, terms.patience, self.patience)
         wait = next(seconds for seconds in said if seconds is not None)
-        writer = self._mine(self._writer).execution_options(pcor_patience=wait)
-        with terms.enter(), _in_our_words(), writer.begin() as connection:
+        with (
+            terms.enter(),
+            self._in_turn(wait) as left,
+            _in_our_words(),
+            self._mine(self._writer).connect() as connection,
+            connection.execution_options(pcor_patience=left).begin(),
+        ):
             if not self.is_file:
                 # A server may be set up to answer before it has written, or to wait for ever.
                 connection.execute(text("SET LOCAL synchronous_commit = on"))
-                connection.execute(text(f"SET LOCAL lock_timeout = {_milliseconds(wait)}"))
+                connection.execute(text(f"SET LOCAL lock_timeout = {_milliseconds(left)}"))
             yield connection
+
+    @contextmanager
+    def _in_turn(self, wait: float) -> Iterator[float]:
+        """Wait for the threads of this process; give the seconds that are left for the others.
+
+        SQLite waits by trying again and again, less and less often. So one thread at a time does.
+        """
+        self._leave_the_parents()
+        if not self.is_file:  # a server has a queue of its own
+            yield wait
+            return
+        turn, begun = self._turn, time.monotonic()
+        at_once = turn.acquire(blocking=False)
+        if not (at_once or turn.acquire(timeout=wait)):
+            raise LedgerError(f"{BUSY}. {AGAIN}")
+        try:
+            yield wait if at_once else max(0.0, wait - (time.monotonic() - begun))
+        finally:
+            turn.release()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -140,11 +174,16 @@ class LedgerDatabase:
         self.engine.dispose()
 
     def _mine(self, engine: Engine) -> Engine:
-        """Return the engine; a forked process first leaves the parent's connections alone."""
+        """Return the engine, for this process."""
+        self._leave_the_parents()
+        return engine
+
+    def _leave_the_parents(self) -> None:
+        """Leave the connections of the process that this one was forked from alone."""
         if self._process != os.getpid():
             self.engine.dispose(close=False)
+            self._turn = threading.Lock()  # a thread that is not here may have held the other
             self._process = os.getpid()
-        return engine
 
     def __repr__(self) -> str:
         return f"{'SQLite' if self.is_file else 'PostgreSQL'} database"
@@ -200,15 +239,10 @@ def _make_file(path: Path, create: bool) -> None:
         ) from None
 
 
-def _engine(url: URL, patience: float) -> Engine:
+def _engine(url: URL, patience: float, keep: bool) -> Engine:
     # Parameters can hold an answer that is not released yet: never in an error, never in a log.
     if url.get_backend_name() == "sqlite":
-        engine = create_engine(
-            url, poolclass=NullPool, hide_parameters=True, connect_args={"timeout": patience}
-        )
-        event.listen(engine, "connect", _prepare_sqlite)
-        event.listen(engine, "begin", _begin_sqlite)
-        return engine
+        return _sqlite_engine(url, patience, keep)
     try:
         return create_engine(
             url,
@@ -225,6 +259,51 @@ def _engine(url: URL, patience: float) -> Engine:
             "a ledger in PostgreSQL needs psycopg, which is not installed: "
             "pip install 'pcor[postgres]'"
         ) from None
+
+
+def _sqlite_engine(url: URL, patience: float, keep: bool) -> Engine:
+    # Any number may be open at once: a thread that waits for a connection could hold up writers.
+    pool = {"pool_size": KEPT, "max_overflow": -1, "pool_use_lifo": True} if keep else {}
+    engine = create_engine(
+        url,
+        poolclass=QueuePool if keep else NullPool,
+        hide_parameters=True,
+        connect_args={"timeout": patience},
+        **pool,
+    )
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    if keep:
+        _open_anew_where_needed(engine, Path(str(url.database)))
+    return engine
+
+
+def _open_anew_where_needed(engine: Engine, path: Path) -> None:
+    """Keep no connection to a file that was replaced, and none that has failed.
+
+    Whoever restores a copy, or makes room, need not end the processes that serve.
+    """
+
+    def file() -> tuple[int, int] | None:
+        with suppress(OSError):
+            found = path.stat()
+            return found.st_dev, found.st_ino
+        return None
+
+    def about_to_connect(_: Any, record: Any, __: Any, ___: Any) -> None:
+        record.info["file"] = file()
+
+    def taken(_: Any, record: Any, __: Any) -> None:
+        if record.info["file"] != file():
+            raise DisconnectionError
+
+    def failed(context: ExceptionContext) -> None:
+        # To SQLAlchemy that is a connection that was lost: all of them are opened anew.
+        context.is_disconnect = "locked" not in str(context.original_exception)
+
+    event.listen(engine, "do_connect", about_to_connect)
+    event.listen(engine, "checkout", taken)
+    event.listen(engine, "handle_error", failed)
 
 
 def _dispose(engine: Engine, process: int) -> None:
@@ -285,7 +364,7 @@ def _reason(error: SQLAlchemyError) -> str:
     if "disk i/o error" in said:
         return _unwritten(str(getattr(cause, "sqlite_errorname", "")))
     if "database is locked" in said or state == "55P03":
-        return "the ledger is busy: others have been writing to it for too long; try again"
+        return BUSY
     if "not a database" in said or "malformed" in said:
         return NO_LEDGER
     if "readonly" in said or state in ("42501", "25006"):

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from pcor.errors import LedgerError
 from pcor.ledger import tables
@@ -27,30 +27,33 @@ LEASE = 600
 # How often a process gives that sign.
 RENEWAL = 150
 
+_COLUMNS = tables.running.c
+_ONE = select(tables.running).where(_COLUMNS.charge == bindparam("of"))
+_END = delete(tables.running).where(_COLUMNS.charge == bindparam("of"))
+_NEW = insert(tables.running)
+
 # The leases that this process holds.
 _mine: set[str] = set()
 
 
 def take_lease(connection: Connection, charge: int, until: int) -> str:
     """Write down that this process draws; return the lease. The caller holds the ledger's lock."""
-    holder = "|".join([_machine(), str(os.getpid()), _started(os.getpid()), secrets.token_hex(8)])
+    holder = "|".join([_machine(), str(os.getpid()), _own_start(), secrets.token_hex(8)])
     _mine.add(holder)  # before anybody can read it
-    connection.execute(delete(tables.running).where(tables.running.c.charge == charge))
-    connection.execute(insert(tables.running).values(charge=charge, holder=holder, until=until))
+    connection.execute(_END, {"of": charge})
+    connection.execute(_NEW, {"charge": charge, "holder": holder, "until": until})
     return holder
 
 
 def end_lease(connection: Connection, charge: int, holder: str | None = None) -> None:
     """Strike out a lease: this one, or anybody's."""
-    chosen = delete(tables.running).where(tables.running.c.charge == charge)
-    if holder is not None:
-        chosen = chosen.where(tables.running.c.holder == holder)
-    connection.execute(chosen)
+    chosen = _END if holder is None else _END.where(_COLUMNS.holder == holder)
+    connection.execute(chosen, {"of": charge})
 
 
 def renew_lease(connection: Connection, holder: str, until: int) -> None:
     """Write down that the holder still draws, if it still holds the lease."""
-    mine = tables.running.c.holder == holder
+    mine = _COLUMNS.holder == holder
     connection.execute(update(tables.running).where(mine).values(until=until))
 
 
@@ -100,8 +103,7 @@ def keeping(
 
 def is_running(connection: Connection, charge: int, now: int) -> bool:
     """Whether somebody who is alive draws for a charge."""
-    chosen = select(tables.running).where(tables.running.c.charge == charge)
-    row = connection.execute(chosen).one_or_none()
+    row = connection.execute(_ONE, {"of": charge}).one_or_none()
     return row is not None and _alive(str(row.holder), row.until, now)
 
 
@@ -110,7 +112,7 @@ def _alive(holder: str, until: object, now: int) -> bool:
     if not _machine() or machine != _machine():
         return isinstance(until, int) and now < until
     process, _, rest = rest.partition("|")
-    if process == str(os.getpid()) and rest.startswith(f"{_started(os.getpid())}|"):
+    if process == str(os.getpid()) and rest.startswith(f"{_own_start()}|"):
         return holder in _mine
     started = _started(int(process)) if process.isdecimal() else ""
     return bool(started) and rest.startswith(f"{started}|")
@@ -128,6 +130,16 @@ def _machine_of(_process: int) -> str:
         return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
     except OSError:
         return ""
+
+
+def _own_start() -> str:
+    """Return when this process started."""
+    return _start_of(os.getpid())
+
+
+@lru_cache(maxsize=4)
+def _start_of(process: int) -> str:
+    return _started(process)
 
 
 def _started(process: int) -> str:

@@ -86,6 +86,7 @@ class Ledger:
         create: make a new ledger where there is none; otherwise that is refused.
         clock: seconds since 1970; for tests.
         patience: seconds to wait while others write; a minute if it is left out.
+        keep: keep a file open between transactions; for a process that serves.
 
     Raises:
         ParameterError: this is not the path or URL of a ledger.
@@ -99,8 +100,9 @@ class Ledger:
         create: bool = True,
         clock: Callable[[], float] = time.time,
         patience: float | None = None,
+        keep: bool = False,
     ) -> None:
-        self.database = LedgerDatabase(url, create=create, patience=patience)
+        self.database = LedgerDatabase(url, create=create, patience=patience, keep=keep)
         self._clock = clock
         self._trust = Trust()
         LEDGER.open(self.database, create=create)
@@ -364,11 +366,32 @@ class Ledger:
             StillRunning: the same request is being answered by another process.
             LedgerError: the ledger cannot be written, or is damaged.
         """
+        claim = self.charge_noted(request, lambda _: True, admit)
+        assert claim is not None  # noqa: S101 (that note says to charge)
+        return claim
+
+    def charge_noted(
+        self,
+        request: Request,
+        note: Callable[[Connection], bool],
+        admit: Callable[[Connection], None] | None = None,
+    ) -> Claim | None:
+        """Charge as ``charge`` does, together with a note of the caller's.
+
+        Args:
+            request: what is asked for.
+            note: is called first in the transaction. What it writes is kept together with the
+                charge or its written refusal, and if anything else raises, nothing is. Where it
+                returns False nothing is charged.
+            admit: as for ``charge``.
+        """
         made: Claim | BudgetExceeded | None = None
         self._trust.begin(self.database)
         try:
             with self.database.writing() as connection:
                 head = lock_head(connection)
+                if not note(connection):
+                    return None
                 self._trust.check(connection, head, payers(request.dataset, request.analyst))
                 now = int(self._clock())
                 made = claim_request(
@@ -401,9 +424,10 @@ class Ledger:
         Raises:
             LedgerError: the claim is not of this ledger, or the ledger cannot be written.
         """
+        answer = write_answer(outcome, paid=True)
         with self.database.writing() as connection:
             head = lock_head(connection)
-            stored = store_answer(connection, head, claim, write_answer(outcome, paid=True))
+            stored = store_answer(connection, head, claim, answer)
             if then is not None:
                 then(connection, stored)
             return stored

@@ -8,9 +8,16 @@ refusals take of the disk grows with the logarithm of their number.
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from pcor.ledger import tables
+
+_COLUMNS = tables.refusals.c
+_ALL = delete(tables.refusals).where(_COLUMNS.dataset == bindparam("of"))
+_ONE = _ALL.where(_COLUMNS.analyst == bindparam("whose"))
+_COUNT = select(_COLUMNS.refused).where(
+    _COLUMNS.dataset == bindparam("of"), _COLUMNS.analyst == bindparam("whose")
+)
 
 # This many refusals of an analyst and dataset are entries of their own; the rest are counted.
 MOST = 16
@@ -27,9 +34,8 @@ def is_written(count: int) -> bool:
 
 def read_refusals(connection: Connection, dataset: str, analyst: str) -> int:
     """Return how many refusals there were since the account last changed."""
-    columns = tables.refusals.c
-    chosen = select(columns.refused).where(columns.dataset == dataset, columns.analyst == analyst)
-    return connection.execute(chosen).scalar_one_or_none() or 0
+    place = {"of": dataset, "whose": analyst}
+    return connection.execute(_COUNT, place).scalar_one_or_none() or 0
 
 
 def count_refusal(connection: Connection, dataset: str, analyst: str) -> int:
@@ -43,6 +49,7 @@ def count_refusal(connection: Connection, dataset: str, analyst: str) -> int:
 
 def forget_refusals(connection: Connection, dataset: str, analyst: str | None = None) -> None:
     """Count from one again: an account has changed, that of an analyst or that of all."""
-    columns = tables.refusals.c
-    chosen = delete(tables.refusals).where(columns.dataset == dataset)
-    connection.execute(chosen if analyst is None else chosen.where(columns.analyst == analyst))
+    if analyst is None:
+        connection.execute(_ALL, {"of": dataset})
+    else:
+        connection.execute(_ONE, {"of": dataset, "whose": analyst})

@@ -6,6 +6,7 @@ is too much (``limits``) and one for who may do what (``roles``); routes only ca
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -84,4 +85,6 @@ def create_app(given: ServiceSettings | Service) -> FastAPI:
 def from_environment() -> FastAPI:
     """Return the application for a worker process, whose settings are in its environment."""
     end_with_parent()
-    return create_app(ServiceSettings.from_json(os.environ[ENVIRONMENT]))
+    app = create_app(ServiceSettings.from_json(os.environ[ENVIRONMENT]))
+    gc.freeze()  # what is there by now stays: nobody need look again and again whether it does
+    return app

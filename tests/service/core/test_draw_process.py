@@ -69,7 +69,7 @@ def asked(child: Any, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
 
     class Watched:
         def __init__(self, connection: Any) -> None:
-            self.recv, self._send = connection.recv, connection.send
+            self.recv_bytes, self._send = connection.recv_bytes, connection.send
 
         def send(self, question: Any) -> None:
             self._send(question)
@@ -131,6 +131,16 @@ def test_a_draw_apart_is_what_it_would_be_here(apart: Apart) -> None:
         apart.draws.draw(replace(apart.question, file_fingerprint="0" * 64))
 
 
+def test_plans_and_schemas_are_not_sent_back_and_are_those_of_whoever_asked(apart: Apart) -> None:
+    for epsilon in ("0.1", "0.2", "0.1"):  # the table there has the schema of the first
+        plan = pcor.plan(SCHEMA, epsilon, detector="grubbs:min_population=5")
+        released = apart.draws.draw(replace(apart.question, plan=plan))
+        assert isinstance(released, pcor.Release)
+        assert released.plan is plan
+        assert released.context.schema is plan.schema
+        assert released.to_dict()["epsilon_exact"] == epsilon
+
+
 def test_of_a_failure_of_ours_only_its_type_is_told(apart: Apart) -> None:
     broken: Any = None
     with pytest.raises(DrawFailed) as failed:
@@ -155,7 +165,7 @@ def test_an_answer_that_could_not_be_read_is_not_taken_for_that_of_the_next_ques
     class NoMemory:
         send = connection.send
 
-        def recv(self) -> None:
+        def recv_bytes(self) -> None:
             raise MemoryError
 
     with monkeypatch.context() as patched:
@@ -168,7 +178,8 @@ def test_an_answer_that_could_not_be_read_is_not_taken_for_that_of_the_next_ques
 
 def test_an_answer_to_another_question_is_no_answer(apart: Apart) -> None:
     child = apart.draws._all[0]
-    child.start().send((child._asked, apart.question))  # what comes of it is left unread
+    message = draw_process._message(child._asked, apart.question)
+    child.start().send(message)  # what comes of it is left unread
     with pytest.raises(SourceError, match="there is no answer"):
         apart.draws.draw(replace(apart.question, record=ORDINARY))
 

@@ -27,10 +27,12 @@ def nothing_written(place: World) -> Iterator[None]:
 
     engine = place.service.ledger.database.engine
     event.listen(engine, "connect", only_read)
+    engine.dispose()  # no connection from before is used
     try:
         yield
     finally:
         event.remove(engine, "connect", only_read)
+        engine.dispose()
 
 
 @contextmanager

@@ -62,7 +62,8 @@ def make_release(
     service = of(request)
     job = questions.ask(service, key, _question(body), _call_key(call))
     service.at_step("before reply")
-    found, answer = questions.see(service, key, job.id)
+    shown = job.is_shown(service.now())
+    found, answer = questions.see(service, key, job.id) if shown else (job, None)
     if answer is None:
         response.headers.update(questions.look_again(service, found))
     else:

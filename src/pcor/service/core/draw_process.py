@@ -13,7 +13,9 @@ what it was drawing is no answer, and is tried again.
 
 from __future__ import annotations
 
+import io
 import os
+import pickle
 import signal
 import socket
 import subprocess
@@ -26,7 +28,10 @@ from queue import SimpleQueue
 from typing import Any
 
 from pcor.errors import LedgerError, SourceError
+from pcor.public.schema import Schema
 from pcor.releasing.answers import Outcome
+from pcor.releasing.plan import Plan
+from pcor.service.core.cache import LruCache
 from pcor.service.core.draws import Draw, make_draw
 from pcor.service.core.fingerprints import FileFingerprints
 from pcor.service.core.settings import ENVIRONMENT
@@ -34,6 +39,8 @@ from pcor.service.core.sources import Tables
 
 # How much less than others these processes ask of the processors.
 NICENESS = 5
+# So many plans each of them keeps: what a plan works out for one draw serves the next.
+PLANS = 100
 # Not as a module: the package would be imported twice, under two names. -P: nothing is imported
 # from the folder that the service happens to be started in.
 PROGRAM = ("-P", "-c", "from pcor.service.core.draw_process import main; main()")
@@ -111,8 +118,8 @@ class _Child:
         self._asked += 1
         try:
             connection = self.start()
-            connection.send((self._asked, asked))
-            number, what, found = connection.recv()
+            connection.send(_message(self._asked, asked))
+            number, what, found = _Unpickler(connection.recv_bytes(), asked.plan).load()
             if number != self._asked:
                 raise EOFError
         except (EOFError, OSError):
@@ -183,9 +190,20 @@ def main() -> None:
     threading.Thread(target=_listen, args=(connection, questions), daemon=True).start()
     folder, secret, most = questions.get()
     tables = Tables(folder, most, FileFingerprints(secret))
+    plans: LruCache[bytes, Plan] = LruCache(PLANS)
     while True:
-        number, asked = questions.get()
-        _reply(connection, number, *_made(tables, asked))
+        number, plan, source, file_fingerprint, record = questions.get()
+        asked = Draw(source, file_fingerprint, _known(plans, plan), record)
+        _reply(connection, asked.plan, number, *_made(tables, asked))
+
+
+def _known(plans: LruCache[bytes, Plan], sent: bytes) -> Plan:
+    """Return a plan that was sent; the same one for the same plan."""
+    plan = plans.get(sent)
+    if plan is None:
+        plan = pickle.loads(sent)  # noqa: S301 (our parent sent it)
+        plans.put(sent, plan)
+    return plan
 
 
 def _leave_a_processor() -> None:
@@ -215,10 +233,47 @@ def _made(tables: Tables, asked: Draw) -> tuple[str, Outcome | str]:
         return "failed", type(error).__name__
 
 
-def _reply(connection: Connection, number: int, what: str, found: Outcome | str) -> None:
+def _reply(
+    connection: Connection, plan: Plan, number: int, what: str, found: Outcome | str
+) -> None:
     try:
-        connection.send((number, what, found))
+        said = _pickled((number, what, found), plan)
+    except Exception as error:  # it cannot be sent
+        said = _pickled((number, "failed", type(error).__name__), plan)
+    try:
+        connection.send_bytes(said)
     except OSError:
         os._exit(0)
-    except Exception as error:  # it cannot be sent; nothing of it was
-        connection.send((number, "failed", type(error).__name__))
+
+
+# -- between them: whoever asked has the plan and its schema, so neither is sent back --------------
+
+
+def _message(number: int, asked: Draw) -> tuple[Any, ...]:
+    return number, pickle.dumps(asked.plan), asked.source, asked.file_fingerprint, asked.record
+
+
+def _pickled(reply: object, plan: Plan) -> bytes:
+    said = io.BytesIO()
+    _Pickler(said, plan).dump(reply)
+    return said.getvalue()
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, plan: Plan) -> None:
+        super().__init__(file)
+        self._plan = plan
+
+    def persistent_id(self, thing: object) -> str | None:
+        if thing is self._plan:
+            return "plan"
+        return "schema" if isinstance(thing, Schema) and thing == self._plan.schema else None
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, said: bytes, plan: Plan) -> None:
+        super().__init__(io.BytesIO(said))
+        self._plan = plan
+
+    def persistent_load(self, name: str) -> Plan | Schema:
+        return self._plan if name == "plan" else self._plan.schema

@@ -14,7 +14,18 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    ScalarSelect,
+    Select,
+    and_,
+    bindparam,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from pcor.errors import KeyConflict, plain
 from pcor.ledger import Request
@@ -91,13 +102,7 @@ def find_call(
     Another body is refused. It is one statement, and the same one whether the answer is there or
     not: how long a repeat takes must not tell.
     """
-    calls, jobs = tables.calls.c, tables.jobs.c
-    row = connection.execute(
-        select(tables.jobs, calls.fingerprint, books.requests.c.charge)
-        .join(tables.calls, calls.job == jobs.id)
-        .outerjoin(books.requests, _same())
-        .where(calls.analyst == analyst, calls.key == key)
-    ).one_or_none()
+    row = connection.execute(_CALL, {"of": analyst, "named": key}).one_or_none()
     if row is None:
         return None, False
     if row.fingerprint != fingerprint:
@@ -110,20 +115,14 @@ def find_call(
 
 def find_job(connection: Connection, name: str) -> Job | None:
     """Return a job by its id."""
-    row = connection.execute(select(tables.jobs).where(tables.jobs.c.id == name)).one_or_none()
+    row = connection.execute(_JOB, {"named": name}).one_or_none()
     return None if row is None else _job(row)
 
 
 def find_question(connection: Connection, request: Request) -> Job | None:
     """Return the job of the same question by the same analyst, if it was asked before."""
-    columns = tables.jobs.c
-    row = connection.execute(
-        select(tables.jobs).where(
-            columns.dataset == request.dataset,
-            columns.analyst == request.analyst,
-            columns.key == request.key,
-        )
-    ).one_or_none()
+    named = {"of": request.dataset, "whose": request.analyst, "named": request.key}
+    row = connection.execute(_QUESTION, named).one_or_none()
     return None if row is None else _job(row)
 
 
@@ -140,7 +139,7 @@ def save_call(connection: Connection, key: str, fingerprint: str, new: Job) -> t
     paid = job is not None and is_charged(connection, job)
     if job is None:
         job = new
-        connection.execute(insert(tables.jobs).values(_row(new)))
+        connection.execute(_NEW_JOB, _row(new))
     elif not paid:
         if job.request != new.request:
             raise KeyConflict(
@@ -150,11 +149,8 @@ def save_call(connection: Connection, key: str, fingerprint: str, new: Job) -> t
         job = replace(new, id=job.id)
         connection.execute(update(tables.jobs).where(tables.jobs.c.id == job.id).values(_row(job)))
     if known is None and not (paid and _has_many_calls(connection, job)):
-        connection.execute(
-            insert(tables.calls).values(
-                analyst=new.request.analyst, key=key, fingerprint=fingerprint, job=job.id
-            )
-        )
+        call = {"analyst": new.request.analyst, "key": key}
+        connection.execute(_NEW_CALL, call | {"fingerprint": fingerprint, "job": job.id})
     return job, paid
 
 
@@ -195,12 +191,7 @@ def count_waiting(connection: Connection) -> int:
 
 def show_job(connection: Connection, job: Job, moment: int) -> None:
     """Write down from when on an answer may be seen; the first who does decides."""
-    columns = tables.jobs.c
-    connection.execute(
-        update(tables.jobs)
-        .where(columns.id == job.id, columns.shown.is_(None))
-        .values(shown=moment)
-    )
+    connection.execute(_SHOW, {"named": job.id, "shown": moment})
 
 
 def keep_visible(connection: Connection, now: int) -> None:
@@ -246,21 +237,12 @@ def count_open(connection: Connection, analyst: str, now: int) -> int:
 
     Whether an answer is drawn makes no difference: only what the analyst sees of each does.
     """
-    jobs = tables.jobs.c
-    coming = select(tables.jobs).where(jobs.shown > now, jobs.visible == 0)
-    open_ = (_charged().where(jobs.shown.is_(None)), coming)
-    counts = (
-        connection.execute(
-            chosen.with_only_columns(func.count()).where(jobs.analyst == analyst)
-        ).scalar_one()
-        for chosen in open_
-    )
-    return sum(counts)
+    return connection.execute(_OPEN, {"of": analyst, "now": now}).scalar_one()
 
 
 def is_charged(connection: Connection, job: Job) -> bool:
     """Whether a job was paid for."""
-    return connection.execute(_charged().where(tables.jobs.c.id == job.id)).first() is not None
+    return connection.execute(_PAID, {"named": job.id}).first() is not None
 
 
 def has_charged(connection: Connection, analyst: str, dataset: str, version: int) -> bool:
@@ -280,6 +262,34 @@ def _same() -> ColumnElement[bool]:
     """Return the condition that a job's request is the one in the books."""
     jobs, paid = tables.jobs.c, books.requests.c
     return and_(jobs.dataset == paid.dataset, jobs.analyst == paid.analyst, jobs.key == paid.key)
+
+
+# Statements that every question needs, built once: to build one takes longer than to run it.
+_jobs, _calls = tables.jobs.c, tables.calls.c
+_CALL = (
+    select(tables.jobs, _calls.fingerprint, books.requests.c.charge)
+    .join(tables.calls, _calls.job == _jobs.id)
+    .outerjoin(books.requests, _same())
+    .where(_calls.analyst == bindparam("of"), _calls.key == bindparam("named"))
+)
+_JOB = select(tables.jobs).where(_jobs.id == bindparam("named"))
+_QUESTION = select(tables.jobs).where(
+    _jobs.dataset == bindparam("of"),
+    _jobs.analyst == bindparam("whose"),
+    _jobs.key == bindparam("named"),
+)
+_PAID = _charged().where(_jobs.id == bindparam("named"))
+_NEW_JOB, _NEW_CALL = insert(tables.jobs), insert(tables.calls)
+_SHOW = update(tables.jobs).where(_jobs.id == bindparam("named"), _jobs.shown.is_(None))
+
+
+def _count(chosen: Select[Any]) -> ScalarSelect[int]:
+    own = chosen.with_only_columns(func.count()).where(_jobs.analyst == bindparam("of"))
+    return own.scalar_subquery()
+
+
+_COMING = select(tables.jobs).where(_jobs.shown > bindparam("now"), _jobs.visible == 0)
+_OPEN = select(_count(_charged().where(_jobs.shown.is_(None))) + _count(_COMING))
 
 
 def _row(job: Job) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import secrets
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from pcor.errors import ParameterError
 from pcor.ledger import OWNER
@@ -23,6 +23,8 @@ ROLES = ("owner", "analyst", "auditor")
 DAY = 86_400_000  # milliseconds
 DAYS = 90
 MOST_DAYS = 3660
+
+_ONE = select(tables.keys).where(tables.keys.c.id == bindparam("named"))
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ def find_key(connection: Connection, token: str, now: int) -> Key | None:
     name, _, secret = rest.partition("_")
     if prefix != "pcor" or not secret or not (name.isascii() and name.isalnum()):
         return None
-    row = connection.execute(select(tables.keys).where(tables.keys.c.id == name)).one_or_none()
+    row = connection.execute(_ONE, {"named": name}).one_or_none()
     if row is None or not hmac.compare_digest(row.hash, digest(secret)):
         return None
     key = _key(row)
@@ -98,7 +100,7 @@ def find_key(connection: Connection, token: str, now: int) -> Key | None:
 
 def read_key(connection: Connection, name: str) -> Key | None:
     """Return what is known of a key by its id."""
-    row = connection.execute(select(tables.keys).where(tables.keys.c.id == name)).one_or_none()
+    row = connection.execute(_ONE, {"named": name}).one_or_none()
     return None if row is None else _key(row)
 
 

@@ -89,18 +89,22 @@ class WriterLimit:
         self._lock = threading.Lock()
         self.inside = 0
 
+    def check(self) -> None:
+        """Refuse where ``admitted`` would at this moment, before any work is done for nothing."""
+        if self.inside >= self._most:
+            raise Problem(
+                503,
+                "busy",
+                "too many others are waiting to write to the database; try again in a second. "
+                "The same request, with the same key, is charged once",
+                headers={"Retry-After": "1"},
+            )
+
     @contextmanager
     def admitted(self) -> Iterator[None]:
         """Admit a writer, or raise at once."""
         with self._lock:
-            if self.inside >= self._most:
-                raise Problem(
-                    503,
-                    "busy",
-                    "too many others are waiting to write to the database; try again in a second. "
-                    "The same request, with the same key, is charged once",
-                    headers={"Retry-After": "1"},
-                )
+            self.check()
             self.inside += 1
         try:
             yield

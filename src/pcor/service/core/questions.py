@@ -182,26 +182,14 @@ def ask(service: Service, key: Key, question: Question, call: str) -> Job:
             raise running(service, known)
         _keep_visible(service, known)
         return known
+    service.writers.check()
     # What was refused before, or left by a crash before its charge, is judged by today's rules.
     planned = plan_question(service, key, question)
     service.ledger.check(planned.request)  # many refusals leave no calls and jobs behind
-    _check_open(service, planned.request)  # nor do these; what counts is asked with the charge
-    with database.writing() as connection:
-        lock_head(connection)
-        job, paid = save_call(
-            connection,
-            call,
-            question.fingerprint,
-            new_job(
-                planned.request,
-                canonical_record(question.record),
-                planned.registration.version,
-                service.now(),  # after the lock is had, however long others held it
-            ),
-        )
-    if not paid:
-        _charge(service, job)
-    return job
+    _check_open(service, planned.request)  # what counts is asked again with the charge
+    asked = planned.registration
+    service.sources.check(asked.source, asked.file_fingerprint)  # no draw, no charge
+    return _charge(service, planned, question, call)
 
 
 def _check_open(service: Service, request: Request) -> None:
@@ -228,19 +216,32 @@ def _admit(service: Service, request: Request, connection: Connection) -> None:
         )
 
 
-def _charge(service: Service, job: Job) -> None:
-    """Charge a job, and have it drawn."""
-    asked = service.registration(job.request.dataset, job.version)
-    service.sources.check(asked.source, asked.file_fingerprint)  # no draw, no charge
+def _charge(service: Service, planned: PlannedQuestion, question: Question, call: str) -> Job:
+    """Write a question down and charge it, in one transaction; have it drawn; return its job."""
+    request, version = planned.request, planned.registration.version
+    record = canonical_record(question.record)
+
+    def note(connection: Connection) -> bool:
+        nonlocal job
+        # The time after the lock is had, however long others held it.
+        new = new_job(request, record, version, service.now())
+        job, paid = save_call(connection, call, question.fingerprint, new)
+        return not paid
+
+    job: Job
     service.at_step("before charge")
     try:
         # Counted under the lock: of two processes that ask at once, one sees the other's.
-        claim = service.ledger.charge(job.request, partial(_admit, service, job.request))
-    except StillRunning:
-        return  # another key asked the same at this moment: it is the same job
+        claim = service.ledger.charge_noted(request, note, partial(_admit, service, request))
+    except StillRunning:  # a program draws for it that asked the books and not this service
+        with service.ledger.database.writing() as connection:
+            lock_head(connection)
+            note(connection)
+        return job
     service.at_step("after charge")
-    if claim.state != "done":
+    if claim is not None and claim.state != "done":
         service.drawer.take(job, claim)
+    return job
 
 
 def running(service: Service, job: Job) -> Problem:

@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, func, insert, select
+from sqlalchemy import Connection, Select, and_, bindparam, func, insert, select
 
 from pcor.errors import ParameterError, SchemaError, plain
 from pcor.ledger.entries import lock_head
@@ -257,12 +257,17 @@ def read_registrations(
     return found
 
 
+_columns = tables.datasets.c
+_NAMED = select(_columns.name, _columns.version, _columns.body).where(
+    _columns.name == bindparam("named")
+)
+_NEWEST = _NAMED.order_by(_columns.version.desc()).limit(1)
+_ONE = _NAMED.where(_columns.version == bindparam("numbered"))
+
+
 def _row(connection: Connection, name: str, version: int | None = None) -> Any:
-    columns = tables.datasets.c
-    chosen = select(columns.name, columns.version, columns.body).where(columns.name == name)
-    if version is not None:
-        chosen = chosen.where(columns.version == version)
-    return connection.execute(chosen.order_by(columns.version.desc()).limit(1)).one_or_none()
+    chosen = _NEWEST if version is None else _ONE
+    return connection.execute(chosen, {"named": name, "numbered": version}).one_or_none()
 
 
 def parsed_cache(most: int) -> LruCache[tuple[str, int, str], Registration]:

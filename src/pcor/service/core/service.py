@@ -70,7 +70,7 @@ class Service:
         self.at_step = at_step
         self.letter = LetterTemplate(settings.letter)
         self.signing_key = None if settings.sign is None else SigningKey.load(settings.sign)
-        self.ledger = Ledger(settings.database, create=create, clock=clock)
+        self.ledger = Ledger(settings.database, create=create, clock=clock, keep=True)
         self.fingerprints = FileFingerprints(settings.secret_file)
         if create:
             self.fingerprints.make_secret()

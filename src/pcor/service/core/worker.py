@@ -12,6 +12,9 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+
+from sqlalchemy import Connection
 
 from pcor.errors import LedgerError, PcorError, SourceError, StillRunning
 from pcor.ledger import Ledger
@@ -41,6 +44,8 @@ AGAIN = (0.2, 1.0, 3.0)
 GIVING_UP = 2.0
 
 AtStep = Callable[[str], None]
+# What is written together with an answer.
+Show = Callable[[Connection, Answer], None]
 
 
 class Shutdown(Exception):
@@ -125,12 +130,18 @@ class Drawer:
         while self._taken and time.monotonic() < until:
             time.sleep(0.02)
 
-    def _show(self, job: Job, drawn: int) -> None:
-        """Let a stored answer be seen at a moment that is allowed, and that is still to come."""
-        with self._ledger.database.writing() as connection:
-            lock_head(connection)  # before the clock is read: who waits for it must not be early
-            moment = moment_for(job.begun, drawn=drawn, now=self._clock(), **self._settings.moments)
-            show_job(connection, job, moment)
+    def _show(self, connection: Connection, job: Job, drawn: int) -> int:
+        """Let a stored answer be seen at a moment that is allowed, and that is still to come.
+
+        The caller holds the lock, so the clock is read after it was had: who waits for it must not
+        be early.
+        """
+        moment = moment_for(job.begun, drawn=drawn, now=self._clock(), **self._settings.moments)
+        show_job(connection, job, moment)
+        return moment
+
+    def _warn_if_late(self, job: Job, moment: int) -> None:
+        """Say so where an answer was not on the disk by the moment from which on it is seen."""
         if self._clock() > moment:
             log.warning("release %s is shown late: the database is too slow for the delay", job.id)
 
@@ -212,7 +223,10 @@ class Drawer:
             raise
         self._noted.add(job.id)
         if claim.state == "done":
-            self._show(job, drawn=job.begun)
+            with self._ledger.database.writing() as connection:
+                lock_head(connection)
+                moment = self._show(connection, job, drawn=job.begun)
+            self._warn_if_late(job, moment)
         else:
             self.take(job, claim)
 
@@ -223,7 +237,7 @@ class Drawer:
     # -- answering one -----------------------------------------------------------------------------
 
     def _finish(self, job: Job, claim: Claim) -> None:
-        drawn = 0
+        drawn = moment = 0
 
         def draw() -> Outcome:
             nonlocal drawn
@@ -234,10 +248,14 @@ class Drawer:
             self._at_step("after draw")
             return outcome
 
+        def show(connection: Connection, _: Answer) -> None:
+            nonlocal moment
+            moment = self._show(connection, job, drawn)
+
         try:
-            settle(self._ledger, claim, draw, self._store)
+            settle(self._ledger, claim, draw, partial(self._store, show))
             self._at_step("after store")
-            self._show(job, drawn)
+            self._warn_if_late(job, moment)
             self._backoff.forget(job.id)
         except Shutdown:
             pass
@@ -275,11 +293,12 @@ class Drawer:
             raise LedgerError("the registration of a question is gone; restore the database")
         return found
 
-    def _store(self, claim: Claim, outcome: Outcome) -> Answer:
+    def _store(self, show: Show, claim: Claim, outcome: Outcome) -> Answer:
+        """Store an answer, and from when on it may be seen, in one transaction."""
         for wait in AGAIN:
             try:
-                return self._ledger.store(claim, outcome)
+                return self._ledger.store(claim, outcome, show)
             except LedgerError:
                 if self._stopping.wait(wait):
                     raise
-        return self._ledger.store(claim, outcome)
+        return self._ledger.store(claim, outcome, show)
