@@ -30,14 +30,11 @@ import pytest
 from tests.helpers.spark import INTERPRETED, PARTITIONS, QUICK_START
 from tests.helpers.waiting import DEADLINE, until
 
-EXECUTORS, MEMORY = 2, 512  # each with one core, and so many megabytes
+EXECUTORS = 2  # each with one core
 TASK_FAILURES = 2  # Spark gives up a query when the same task has failed so often; 4 if not told
-SETTINGS = INTERPRETED | {
+SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.memory": "512m",
-    "spark.executor.memory": f"{MEMORY}m",
-    "spark.executor.extraJavaOptions": QUICK_START,
     "spark.task.maxFailures": str(TASK_FAILURES),
     "spark.sql.shuffle.partitions": str(PARTITIONS),
     "spark.sql.files.minPartitionNum": "64",  # one for each small file
@@ -45,6 +42,7 @@ SETTINGS = INTERPRETED | {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",
 }
+QUICK = INTERPRETED | {"spark.executor.extraJavaOptions": QUICK_START}  # for few rows
 CONNECT = {
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -95,15 +93,21 @@ class Driver:
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[Driver]:
-    """Start a cluster; skip the tests that want one where there is none."""
+def cluster(folder: Path, *, memory: int = 512, quick: bool = True) -> Iterator[Driver]:
+    """Start a cluster; skip the tests that want one where there is none.
+
+    Args:
+        folder: where all of it writes.
+        memory: how many megabytes the driver and each executor have.
+        quick: whether it is soon there, or fast with many rows.
+    """
     if importlib.util.find_spec("pyspark") is None:
         pytest.skip("needs pyspark, which is not installed here")
     if shutil.which("java") is None:
         pytest.skip("needs Java, which is not installed here")
     if not hasattr(os, "setsid"):
         pytest.skip("needs groups of processes, which this system does not have")
-    driver = Driver(start_cluster, folder)
+    driver = Driver(start_cluster, folder, memory, quick)
     try:
         yield driver
     finally:
@@ -152,7 +156,7 @@ def _end_with_parent() -> None:
     os.killpg(0, signal.SIGKILL)
 
 
-def start_cluster(folder: Path) -> int | None:
+def start_cluster(folder: Path, memory: int, quick: bool) -> int | None:
     """Start a driver and its executors; return the port of the Connect server, if there is one."""
     from pyspark.find_spark_home import _find_spark_home
     from pyspark.sql import SparkSession
@@ -162,15 +166,18 @@ def start_cluster(folder: Path) -> int | None:
     home.mkdir()
     for part in Path(_find_spark_home()).iterdir():
         (home / part.name).symlink_to(part)
+    options = f"--driver-java-options '{QUICK_START}'" if quick else ""
     os.environ |= {
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(folder),
-        "PYSPARK_SUBMIT_ARGS": f"--driver-java-options '{QUICK_START}' pyspark-shell",
+        "PYSPARK_SUBMIT_ARGS": f"--driver-memory {memory}m {options} pyspark-shell",
     }
     has_connect = importlib.util.find_spec("grpc_status") is not None
-    builder = SparkSession.builder.master(f"local-cluster[{EXECUTORS},1,{MEMORY}]")
-    for name, value in (SETTINGS | (CONNECT if has_connect else {})).items():
+    settings = SETTINGS | {"spark.executor.memory": f"{memory}m"}
+    settings |= (QUICK if quick else {}) | (CONNECT if has_connect else {})
+    builder = SparkSession.builder.master(f"local-cluster[{EXECUTORS},1,{memory}]")
+    for name, value in settings.items():
         builder = builder.config(name, value)
     _sessions.append(builder.getOrCreate())
     until(lambda: len(executors()) == EXECUTORS)
@@ -211,6 +218,14 @@ def tasks() -> tuple[int, int]:
     infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
     known = [info.get() for info in infos if info.isDefined()]
     return sum(i.numActiveTasks() for i in known), sum(i.numFailedTasks() for i in known)
+
+
+def kill_all() -> None:
+    """Kill all executors, and wait until others are there."""
+    lost = executors()
+    for pid in lost:
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: len(set(executors()) - set(lost)) == EXECUTORS)
 
 
 class Killer(threading.Thread):

@@ -139,6 +139,18 @@ def released_many(files: str, books: Path, keys: list[int], detector: str) -> li
     return [found.context.mask for found in results.releases]
 
 
+def cache(file: Path) -> None:
+    """Make a table of a frame that is kept by the executors, and was read by them once."""
+    columns = "key LONG, job STRING, year INT, age DOUBLE, pay DOUBLE"
+    frame = session().read.schema(columns).csv(str(file)).cache()
+    _tables["cached"] = pcor.Table(frame, SCHEMA)
+
+
+def released_from_cache(books: Path, key: int) -> int:
+    ledger = Ledger(books)
+    return ledger.release(_tables["cached"], key, 1, dataset="people", detector="tail").context.mask
+
+
 def prepare(files: str) -> None:
     table(files, PAUSE)
 
@@ -244,3 +256,22 @@ def test_a_release_that_is_given_up_is_not_charged_and_may_be_asked_again(
     assert driver.run(released, files, books, KEYS[0], "lof:k=5")
     assert entries(books) == ["budget", "charge", "answer"]
     assert Ledger(books).left("people") == 9
+
+
+def test_cached_rows_that_are_lost_and_read_again_are_refused_if_they_changed(
+    own: Driver, driver: Driver, books: Path, tmp_path: Path
+) -> None:
+    rows = ROWS.filter(pa.array([job == "CEO" for job in ROWS["job"].to_pylist()]))
+    lines = [",".join(map(str, row.values())) for row in rows.to_pylist()]
+    file, text = tmp_path / "rows.csv", "\n".join(lines)
+    file.write_text(text)
+    driver.run(cache, file)
+    changed = text.replace(",1900.5\n", ",1950.5\n", 1)  # Spark reads as much as there was
+    assert changed != text
+    file.write_text(changed)
+    driver.run(released_from_cache, books, KEYS[1])  # the rows as they were are still there
+    assert entries(books) == ["budget", "charge", "answer"]
+    own.run(cluster.kill_all)
+    with pytest.raises(SourceError, match="rows changed since the table was made"):
+        driver.run(released_from_cache, books, 3)
+    assert entries(books) == ["budget", "charge", "answer"]
