@@ -135,6 +135,17 @@ def test_no_python_runs_on_the_executors_of_spark(
     assert not any("python" in plan or "udf" in plan for plan in asked)
 
 
+def test_what_is_cached_of_a_spark_frame_is_read_and_stays_cached(rows: pa.Table) -> None:
+    frame = spark_frame(rows).cache()
+    context = spark().sparkContext._jsc.sc()
+    try:
+        pcor.matching_contexts(pcor.Table(frame, SCHEMA), 3, "lof")
+        assert "InMemoryTableScan" in frame.select("pay")._jdf.queryExecution().toString()
+        assert sum(cached.numCachedPartitions() for cached in context.getRDDStorageInfo()) > 0
+    finally:
+        frame.unpersist()
+
+
 def test_a_running_spark_session_is_used() -> None:
     from pcor.rows.engines.spark import local_session
 

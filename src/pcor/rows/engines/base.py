@@ -18,6 +18,12 @@ from pcor.errors import PcorError, SourceError
 from pcor.rows.encoding import is_day
 from pcor.rows.queries.sql import Dialect
 
+# What else can be the reason, and what helps.
+_HINTS = {
+    "spark": "; executors may have been lost more often than the cluster makes up for, or the "
+    "session has ended: ask again once the cluster is back",
+}
+
 KINDS = ("text", "boolean", "integer", "float", "decimal", "date", "other", "nested")
 
 
@@ -101,7 +107,7 @@ def translated_errors(engine: str) -> Iterator[None]:
             raise
         raise SourceError(
             f"{engine} could not answer: the rows may have gone or changed, a file may be broken, "
-            "or the memory or space for temporary files may be too small"
+            f"or the memory or space for temporary files may be too small{_HINTS.get(engine, '')}"
         ) from None
 
 

@@ -25,6 +25,9 @@ from pcor.rows.queries.sqlite import SQLITE
 
 _SCHEMES = ("postgresql", "postgres", "sqlite")
 
+# If nothing is said, every query of PostgreSQL sees whatever was committed before it.
+_ONE_STATE = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+
 _POSTGRESQL_KINDS = {
     "smallint": "integer",
     "integer": "integer",
@@ -203,5 +206,5 @@ def _connect(name: str, url: str, place: str) -> Any:
         return driver.connect(f"file:{place}?mode=ro")  # a file that is not there is not made
     connection = driver.connect(url)
     with connection.cursor() as cursor:
-        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        cursor.execute(_ONE_STATE)
     return connection

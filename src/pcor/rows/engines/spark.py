@@ -2,8 +2,9 @@
 
 Private: the rows, which stay on the executors; what comes to the driver is as small as from any
 other engine. Everything is Spark SQL: no Python runs on the executors. Aggregates are formed on
-each partition before anything is exchanged, so a cell that holds most rows is no hot spot. Rows may
-change between two queries, so they are marked.
+each partition before anything is exchanged, so a cell that holds most rows is no hot spot. Nothing
+is cached here: each query reads the frame anew, from what the user cached of it if that is there.
+Rows may change between two queries, and lost ones are read again, so they are marked.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ class SparkEngine:
     numbered: str | None = None  # rows have no order
 
     def __init__(self, frame: Any) -> None:
-        self._frame, self._session = frame, frame.sparkSession
+        # Spark reads the frame of a query through a view that it drops, and with a view goes what
+        # is cached of just that frame. Of this one nothing is cached, but of the user's in it.
+        self._frame, self._session = frame.where("true"), frame.sparkSession
         # No text of the user's can be mistaken for it.
         self.source = f"pcor_{secrets.token_hex(8)}"
         self._salt = secrets.randbits(63)
