@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pcor.detectors.all_records import ContextOutliers, Judge, SortedRows, by_rule
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
+from pcor.detectors.grubbs_blocks import GrubbsBlocks
 from pcor.errors import ParameterError, UnknownName
 from pcor.public.context import Words
 from pcor.public.context_list import ListedContexts
@@ -22,6 +23,7 @@ from pcor.support.arrays import NDArray, np
 from pcor.support.threads import in_slices
 
 if TYPE_CHECKING:
+    from pcor.detectors.context_block import BlockJudge
     from pcor.rows.cell_table import CellTable
     from pcor.rows.cells import Cells
 
@@ -139,6 +141,10 @@ class Grubbs(Detector):
         """
         return np.concatenate([cells.moments, cells.above(value)])
 
+    def block_judge(self, cells: CellTable, value: float) -> BlockJudge | None:
+        """Return what settles most contexts of a block by sums alone."""
+        return GrubbsBlocks(self, cells, value) if type(self) is Grubbs else None
+
     def window_on(self, value: float, low: float, high: float) -> Window:
         """The kernel removes extremes down to the value; with both tails, from both ends.
 
@@ -196,6 +202,21 @@ def critical_values(largest: int, alpha: float, tail: str) -> NDArray[np.float64
         known = np.concatenate([known, *(_critical(n, alpha, tail) for n in parts)])
         _tables[alpha, tail] = known
     return known
+
+
+def share_tables(largest: int, alpha: float, tail: str) -> tuple[NDArray[np.float64], ...]:
+    """Return what sums are compared with, for 0 to ``largest`` rows.
+
+    As docs/proofs/lattice_grubbs.md has them: critical values; the share that a point which is far enough out exceeds, once as the largest for
+    so many rows or fewer and once as it is; and the least critical value for so many rows or more.
+    """
+    critical = critical_values(largest, alpha, tail)[: largest + 1]
+    with np.errstate(invalid="ignore"):
+        odds = critical**2 * np.arange(len(critical)) / np.maximum(np.arange(len(critical)) - 1, 1)
+        shares = np.where(np.isfinite(odds), odds / (1 + odds), 1.0)
+    shares[:3] = 0.0  # nothing is tested among fewer than three
+    least = np.minimum.accumulate(critical[::-1])[::-1]
+    return critical, np.maximum.accumulate(shares), shares, least
 
 
 def critical_value(n: int, alpha: float, tail: str) -> float:
