@@ -131,36 +131,59 @@ def settle_by_kept(
         if not (stays or own):
             unsure += 1
             continue
-        held = tail != 0 or (
-            left >= 3 and _held(side, totals[:, i], extremes[:, i], kept[:, i], critical)
+        other = extremes[0, i] if side > 0 else extremes[1, i]
+        held = (
+            tail != 0
+            or (own and _farther(side, a, n, b, other))
+            or _held(n, side * a, b, abs(other), left, distance, square, critical)
         )
-        if not held and own:
-            held = _farther(side, a, n, b, extremes[0, i] if side > 0 else extremes[1, i])
-        if held and stays:
-            out[i] = NO
-        elif held and _far_out(-side * a, n, b, shares[int(n)]):
-            out[i] = YES
-        elif held:
-            out[i] = LEAP_DOWN if side > 0 else LEAP_UP
-        else:
+        if not held:
             unsure += 1
+        elif stays:
+            out[i] = NO
+        elif _far_out(-side * a, n, b, shares[int(n)]) or _far_out(
+            distance, n, square, shares[int(n)]
+        ):
+            # V is far enough out now, or would be among its kept rows were they as many as all.
+            out[i] = YES
+        else:
+            out[i] = LEAP_DOWN if side > 0 else LEAP_UP
     return unsure
 
 
 @kernel
-def _held(side: int, totals: Array, extremes: Array, kept: Array, critical: Array) -> bool:
+def _held(
+    n: float,
+    a: float,
+    b: float,
+    reach: float,
+    left: float,
+    distance: float,
+    square: float,
+    critical: Array,
+) -> bool:
     """Tell whether the other extreme is too near to be removed while the kept rows are there.
 
     It is never farther from the mean than now. What is left has at least the squared deviations of
     the kept rows, over at most n - 1, and needs at least the critical value for so many rows.
+
+    Args:
+        n: rows of the context.
+        a: the sum of their metrics less V's, positive on the side on which rows are removed.
+        b: the sum of the squares.
+        reach: how far the other extreme is from V.
+        left: rows that are kept.
+        distance: the sum of their distances from a point beyond them.
+        square: the sum of the squares.
+        critical: the least critical value for so many rows or more.
     """
-    n, a, b = totals
-    left, distance, square = kept
+    if left < 3:
+        return False
     off = _slack(n)
-    other = extremes[0] if side > 0 else extremes[1]
-    reach = side * (a / n - other) + 4 * off * (np.sqrt(b / n) + abs(other))
+    far = a / n + reach + 4 * off * (np.sqrt(b / n) + reach)
     spread = square - distance * distance / left - 8 * off * square
-    return spread > 0 and (1 + off) * reach * reach * (n - 1) < critical[int(left)] ** 2 * spread
+    needed = critical[int(left)]
+    return spread > 0 and (1 + off) * far * far * (n - 1) < needed * needed * spread
 
 
 @kernel
