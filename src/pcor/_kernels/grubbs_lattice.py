@@ -14,7 +14,7 @@ import numpy as np
 
 from pcor._kernels import kernel
 from pcor._kernels.coverage import covers
-from pcor._kernels.grubbs import NO, SLACK, SLACK_A_ROW, UNSURE, YES
+from pcor._kernels.grubbs import NO, UNSURE, YES, _slack
 
 Array = Any
 
@@ -24,12 +24,6 @@ LEAP_DOWN, LEAP_UP = 3, 4
 
 # Squares below this may have lost digits to underflow.
 _TINY = 1e-250
-
-
-@kernel
-def _slack(n: float) -> float:
-    """Return how far sums over n rows may be off, relative to their size, with room to spare."""
-    return max(SLACK, SLACK_A_ROW * n)
 
 
 @kernel

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from pcor.detectors.all_records import ContextOutliers, Judge, SortedRows, by_rule
@@ -204,15 +205,18 @@ def critical_values(largest: int, alpha: float, tail: str) -> NDArray[np.float64
     return known
 
 
+@lru_cache(maxsize=4)
 def share_tables(largest: int, alpha: float, tail: str) -> tuple[NDArray[np.float64], ...]:
-    """Return what sums are compared with, for 0 to ``largest`` rows.
+    """Return what sums over 0 to ``largest`` rows are compared with.
 
-    As docs/proofs/lattice_grubbs.md has them: critical values; the share that a point which is far enough out exceeds, once as the largest for
-    so many rows or fewer and once as it is; and the least critical value for so many rows or more.
+    With G above its critical value exactly if ``G*G*n / (G*G*n + n - 1)`` exceeds a share: the
+    critical values, the largest share for so many rows or fewer, the share for so many, and the
+    least critical value for so many or more (docs/proofs/lattice_grubbs.md).
     """
     critical = critical_values(largest, alpha, tail)[: largest + 1]
-    with np.errstate(invalid="ignore"):
-        odds = critical**2 * np.arange(len(critical)) / np.maximum(np.arange(len(critical)) - 1, 1)
+    rows = np.arange(len(critical), dtype=np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        odds = critical**2 * rows / (rows - 1)
         shares = np.where(np.isfinite(odds), odds / (1 + odds), 1.0)
     shares[:3] = 0.0  # nothing is tested among fewer than three
     least = np.minimum.accumulate(critical[::-1])[::-1]
