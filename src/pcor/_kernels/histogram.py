@@ -53,16 +53,16 @@ def histogram_verdicts(
         # One value alone makes no histogram; without the maximum, the authors' half-open last bin.
         if low == high or (v == high and not include_maximum):
             continue
-        bins = _root(n)
+        bins = root(n)
         # The bin is computed, not its edges: rounding is then the same for V and for everybody.
-        own = _bin(v, low, high, bins)
+        own = bin_of(v, low, high, bins)
         inside = 0
         for step in (-1, 1):
             pair = at if step == 1 else at - 1
             # The formula never falls as values rise, so the bin is a run of pairs around V.
             while 0 <= pair < len(values) and inside <= most[row]:
                 if covers(masks[row], required, pair):
-                    if _bin(values[pair], low, high, bins) != own:
+                    if bin_of(values[pair], low, high, bins) != own:
                         break
                     inside += counts[pair]
                 pair += step
@@ -79,19 +79,19 @@ def _first_covered(mask: Array, required: Array, start: int, step: int) -> int:
 
 
 @kernel
-def _bin(value: float, low: float, high: float, bins: int) -> int:
+def bin_of(value: float, low: float, high: float, bins: int) -> int:
     """Return the bin of a value; the formula of ``detectors.histogram.bin_numbers``."""
     # The maximum alone would fall into a bin of its own; it belongs to the last one.
     return min(int(np.floor((value - low) * bins / (high - low))), bins - 1)
 
 
 @kernel
-def _root(n: int) -> int:
+def root(n: int) -> int:
     """Return the whole square root: float's, put right where it rounded over a square."""
     # A table has fewer than 2^31 rows, so these squares cannot overflow.
-    root = int(np.sqrt(n))
-    while root * root > n:
-        root -= 1
-    while (root + 1) * (root + 1) <= n:
-        root += 1
-    return root
+    found = int(np.sqrt(n))
+    while found * found > n:
+        found -= 1
+    while (found + 1) * (found + 1) <= n:
+        found += 1
+    return found

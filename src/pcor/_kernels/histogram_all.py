@@ -13,7 +13,7 @@ import numpy as np
 
 from pcor._kernels import kernel
 from pcor._kernels.every_context import begin, step, with_room
-from pcor._kernels.histogram import _bin, _root
+from pcor._kernels.histogram import bin_of, root
 
 Array = Any
 
@@ -73,13 +73,13 @@ def histogram_in_contexts(
 @kernel
 def _end_of_bin(own: Array, values: Array, place: int) -> int:
     """Return the first place after this one that lies in another bin."""
-    low, high, bins = values[own[0]], values[own[-1]], _root(len(own))
-    here = _bin(values[own[place]], low, high, bins)
+    low, high, bins = values[own[0]], values[own[-1]], root(len(own))
+    here = bin_of(values[own[place]], low, high, bins)
     # Invariant: ``inside`` lies in the bin, ``outside`` does not (or is beyond the end).
     inside, outside = place, len(own)
     while outside - inside > 1:
         middle = (inside + outside) // 2
-        if _bin(values[own[middle]], low, high, bins) == here:
+        if bin_of(values[own[middle]], low, high, bins) == here:
             inside = middle
         else:
             outside = middle

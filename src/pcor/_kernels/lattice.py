@@ -59,6 +59,32 @@ def block_totals(inner_required: Array, radices: Array, weights: Array, out: Arr
 
 
 @kernel
+def block_extremes(
+    inner_required: Array, radices: Array, lows: Array, highs: Array, out: Array
+) -> None:
+    """Fill ``out`` with the least low and the largest high of the cells that each context covers.
+
+    Arguments are those of ``block_totals``, with a low and a high of each cell; ``out`` has shape
+    (2, contexts of the block). Where no cell is covered they are infinite.
+    """
+    out[0] = np.inf
+    out[1] = -np.inf
+    for cell in range(len(inner_required)):
+        at = inner_required[cell]
+        out[0, at] = min(out[0, at], lows[cell])
+        out[1, at] = max(out[1, at], highs[cell])
+    step = 1
+    for radix in radices:
+        for low in range(0, out.shape[1], radix * step):
+            for level in range(1, radix):
+                at = low + level * step
+                for place in range(at, at + step):
+                    out[0, place] = min(out[0, place], out[0, place - step])
+                    out[1, place] = max(out[1, place], out[1, place - step])
+        step *= radix
+
+
+@kernel
 def all_totals(required: Array, weights: Array, radices: Array) -> Array:
     """Return the summed weights of the covered cells for every numbered context."""
     size = 1

@@ -19,6 +19,7 @@ from pcor.support.arrays import ArrayLike, NDArray, np
 
 if TYPE_CHECKING:
     from pcor.detectors.all_records import Judge, SortedRows
+    from pcor.detectors.context_block import BlockJudge
     from pcor.detectors.counting import CountDetector
     from pcor.rows.cell_table import CellTable
     from pcor.rows.cells import Cells
@@ -159,6 +160,16 @@ class Detector:
         """
         del value  # the rows of a cell are the same for everybody
         return cells.cell_counts[np.newaxis].astype(np.float64)
+
+    def block_judge(self, cells: CellTable, value: float) -> BlockJudge | None:
+        """Return what settles many contexts of a block at once; ``None`` where there is nothing.
+
+        It is asked where all pairs of the table are in memory. What it settles must be settled as
+        ``is_outlier`` does. A class derived from one of ours may have another rule, so ours give
+        theirs to no other class than their own.
+        """
+        del cells, value
+        return None
 
     def lost_digits(self, moments: Moments, whole: Moments) -> Verdicts:
         """Tell which contexts' moments must be summed anew.

@@ -21,6 +21,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
+from pcor.detectors.context_block import BlockJudge, BlockVerdicts, ContextBlock
 from pcor.errors import ParameterError, UnknownName
 from pcor.public.context import Words
 from pcor.public.window import Window
@@ -111,6 +112,19 @@ class CountDetector(Detector):
     def cell_moments(self, cells: Cells, value: float) -> Moments:
         """Return the rows of each cell, and how many of them lie in the region."""
         return np.array([cells.cell_counts, self.region_counts(cells, value)], dtype=np.float64)
+
+    def block_judge(self, cells: CellTable, value: float) -> BlockJudge | None:
+        """Compare sums over all contexts of a block, where ``batch`` does no more."""
+        if type(self).batch is not CountDetector.batch:
+            return None
+        counts = self.cell_moments(cells, value)
+
+        def judge(block: ContextBlock) -> BlockVerdicts:
+            rows, inside = block.totals(counts).astype(np.int64)
+            valid = (rows >= self.min_population) & self._few(rows, inside)
+            return BlockVerdicts(valid, np.zeros(0, dtype=np.int64), rows)
+
+        return judge
 
     def _few(self, rows: Counts | np.int64, inside: Counts | np.int64) -> Verdicts:
         share = self.share_exact

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from pcor.detectors.all_records import ContextOutliers, Judge, SortedRows, by_rule
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
+from pcor.detectors.grubbs_blocks import GrubbsBlocks
 from pcor.errors import ParameterError, UnknownName
 from pcor.public.context import Words
 from pcor.public.context_list import ListedContexts
@@ -22,6 +24,7 @@ from pcor.support.arrays import NDArray, np
 from pcor.support.threads import in_slices
 
 if TYPE_CHECKING:
+    from pcor.detectors.context_block import BlockJudge
     from pcor.rows.cell_table import CellTable
     from pcor.rows.cells import Cells
 
@@ -139,6 +142,10 @@ class Grubbs(Detector):
         """
         return np.concatenate([cells.moments, cells.above(value)])
 
+    def block_judge(self, cells: CellTable, value: float) -> BlockJudge | None:
+        """Return what settles most contexts of a block by sums alone."""
+        return GrubbsBlocks(self, cells, value) if type(self) is Grubbs else None
+
     def window_on(self, value: float, low: float, high: float) -> Window:
         """The kernel removes extremes down to the value; with both tails, from both ends.
 
@@ -196,6 +203,24 @@ def critical_values(largest: int, alpha: float, tail: str) -> NDArray[np.float64
         known = np.concatenate([known, *(_critical(n, alpha, tail) for n in parts)])
         _tables[alpha, tail] = known
     return known
+
+
+@lru_cache(maxsize=4)
+def share_tables(largest: int, alpha: float, tail: str) -> tuple[NDArray[np.float64], ...]:
+    """Return what sums over 0 to ``largest`` rows are compared with.
+
+    With G above its critical value exactly if ``G*G*n / (G*G*n + n - 1)`` exceeds a share: the
+    critical values, the largest share for so many rows or fewer, the share for so many, and the
+    least critical value for so many or more (docs/proofs/lattice_grubbs.md).
+    """
+    critical = critical_values(largest, alpha, tail)[: largest + 1]
+    rows = np.arange(len(critical), dtype=np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        odds = critical**2 * rows / (rows - 1)
+        shares = np.where(np.isfinite(odds), odds / (1 + odds), 1.0)
+    shares[:3] = 0.0  # nothing is tested among fewer than three
+    least = np.minimum.accumulate(critical[::-1])[::-1]
+    return critical, np.maximum.accumulate(shares), shares, least
 
 
 def critical_value(n: int, alpha: float, tail: str) -> float:

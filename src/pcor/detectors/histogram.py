@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pcor.detectors.all_records import Judge, SortedRows, judged_by
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
+from pcor.detectors.histogram_blocks import HistogramBlocks
 from pcor.errors import ParameterError
 from pcor.public.context import Words
 from pcor.public.window import Window
@@ -23,6 +24,7 @@ from pcor.support.arrays import NDArray, np
 from pcor.support.threads import in_slices
 
 if TYPE_CHECKING:
+    from pcor.detectors.context_block import BlockJudge
     from pcor.rows.cell_table import CellTable
 
 
@@ -54,7 +56,7 @@ class Histogram(Detector):
     def _share(self) -> Fraction:
         return Fraction(repr(float(self.rare)))
 
-    def _most(self, populations: NDArray[np.int64]) -> NDArray[np.int64]:
+    def most(self, populations: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return how many rows a rare bin may hold at most, in populations of these sizes.
 
         In whole numbers, so that "0.0025 * 400 >= 1" is not left to rounding; in Python's where a
@@ -70,7 +72,7 @@ class Histogram(Detector):
         n = int(counts.sum())
         bins = bin_numbers(values, math.isqrt(n))
         in_bin = np.bincount(bins, counts).astype(np.int64)
-        flagged: Verdicts = (in_bin <= self._most(np.array([n]))[0])[bins]
+        flagged: Verdicts = (in_bin <= self.most(np.array([n]))[0])[bins]
         if values[0] == values[-1]:
             flagged[:] = False
         elif not self.include_maximum:
@@ -91,7 +93,7 @@ class Histogram(Detector):
 
         populations = cells.populations(masks) if moments is None else moments[0].astype(np.int64)
         rule = (self.include_maximum, self.min_population)
-        most = self._most(populations)
+        most = self.most(populations)
         place = cells.place(value)
         out = np.empty(len(masks), dtype=bool)
         in_slices(
@@ -102,6 +104,10 @@ class Histogram(Detector):
         )
         return out
 
+    def block_judge(self, cells: CellTable, value: float) -> BlockJudge | None:
+        """Return what judges all contexts of a block."""
+        return HistogramBlocks(self, cells, value) if type(self) is Histogram else None
+
     def all_records(self, rows: SortedRows) -> Judge | None:
         """Return the compiled kernel."""
         if type(self) is not Histogram:
@@ -109,7 +115,7 @@ class Histogram(Detector):
         from pcor._kernels.histogram_all import histogram_in_contexts
 
         rule = (self.include_maximum, self.min_population)
-        most = self._most(np.arange(len(rows) + 1))
+        most = self.most(np.arange(len(rows) + 1))
         return judged_by(histogram_in_contexts, rows.codes, rows.values, most, rule)
 
 

@@ -118,6 +118,20 @@ class CellTable(Cells):
         totals = np.bincount(self.pair_cells[pairs], weights, minlength=size)
         return totals[self.cell_numbers].astype(np.float64, copy=False)
 
+    def cell_extremes(
+        self, values: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the first and the last of each cell's ``values``, one for each pair and rising.
+
+        They are infinite, inward, where a cell has no pairs.
+        """
+        size = int(self.cell_numbers.max(initial=-1)) + 1
+        lows, highs = np.full(size, np.inf), np.full(size, -np.inf)
+        # Of several pairs of a cell the one that is assigned last stays.
+        lows[self.pair_cells[::-1]] = values[::-1]
+        highs[self.pair_cells] = values
+        return lows[self.cell_numbers], highs[self.cell_numbers]
+
     def rows_between(self, low: float, high: float) -> NDArray[np.int64]:
         """Return how many rows of each cell have a metric in a closed range."""
         first, last = self.place(low), int(np.searchsorted(self.values, high, side="right"))

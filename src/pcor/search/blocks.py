@@ -14,6 +14,8 @@ from itertools import accumulate
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from pcor.detectors.context_block import BlockJudge, ContextBlock
+from pcor.errors import others_code
 from pcor.public.space import Indices, Space
 from pcor.search.subtrees import Subtrees, subtrees
 from pcor.search.validity import Validity
@@ -137,17 +139,33 @@ def _populations(cells: Cells, space: Space, first: int) -> NDArray[np.int64]:
 
 def block(validity: Validity, space: Space, first: int) -> Block:
     """Judge the contexts of the block that starts at an index."""
-    from pcor._kernels.lattice import block_totals
-
     size = block_size(space)
-    inner = space.words(0, size)
-    shared = space.words(first, first + 1)[0]
-    inside = validity.cells.inside(shared | inner[-1])
-    required = space.indices_of(inside.cell_required) % np.uint64(size)
-    weights = validity.cell_moments[:, inside.cell_numbers]
-    moments = np.zeros((len(weights), size))
     radices = np.array(space.radices[: inner_chains(space)], dtype=np.int64)
-    block_totals(required, radices, weights, moments)
-    valid = validity.judge_members(inside, inner | shared, moments)
-    indices = np.arange(first, first + size, dtype=np.uint64)
-    return Block(indices, valid, moments[0].astype(np.int64))
+    contexts = ContextBlock(space, first, size, radices, validity.table.cells)
+    judge = validity.block_judge
+    valid, populations = (
+        _by_moments(validity, contexts) if judge is None else _at_once(judge, validity, contexts)
+    )
+    return Block(np.arange(first, first + size, dtype=np.uint64), valid, populations)
+
+
+def _at_once(
+    judge: BlockJudge, validity: Validity, contexts: ContextBlock
+) -> tuple[Verdicts, NDArray[np.int64]]:
+    """Settle most contexts at once, and ask for the others one by one."""
+    with others_code(f"the detector {validity.detector.name!r}"):
+        valid, unsure, populations = judge(contexts)
+    if len(unsure):
+        inside = validity.cells.inside(contexts.largest)
+        valid[unsure] = validity.judge(inside, contexts.words[unsure])
+    if contexts.space.schema.limited:
+        valid[valid] = contexts.space.admitted(contexts.words[valid])
+    return valid, populations
+
+
+def _by_moments(validity: Validity, contexts: ContextBlock) -> tuple[Verdicts, NDArray[np.int64]]:
+    """Ask for each context, with the moments of all from one transform."""
+    moments = contexts.totals(validity.cell_moments)
+    inside = validity.cells.inside(contexts.largest)
+    valid = validity.judge_members(inside, contexts.words, moments)
+    return valid, moments[0].astype(np.int64)

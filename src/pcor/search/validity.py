@@ -16,6 +16,7 @@ from pcor.public.context import Words
 from pcor.support.arrays import NDArray, np
 
 if TYPE_CHECKING:
+    from pcor.detectors.context_block import BlockJudge
     from pcor.rows.cell_table import CellTable
     from pcor.rows.table import Record, Table
 
@@ -85,6 +86,15 @@ class Validity:
         """What the detector wants to know of each cell: shape (kinds, cells of the table)."""
         with others_code(f"the detector {self.detector.name!r}"):
             return self.detector.cell_moments(self.table.cells, self.record.value)
+
+    @cached_property
+    def block_judge(self) -> BlockJudge | None:
+        """What settles many contexts of a block at once, if the detector has such a thing."""
+        # Whoever has verdicts of its own is asked for them; and it may look at all pairs.
+        if type(self) is not Validity or self.cells is not self.table.cells:
+            return None
+        with others_code(f"the detector {self.detector.name!r}"):
+            return self.detector.block_judge(self.cells, self.record.value)
 
     def of_neighbours(self, mask: int) -> NDArray[np.bool_]:
         """Return the verdicts on the neighbours of a context in the record's space.
