@@ -368,3 +368,22 @@ def place_in_order(row: PersonalRow) -> tuple[float, tuple[int, ...], float]:
         mixed = mixed + float(code) * factor
     turns = mixed / 2**31
     return turns - math.floor(turns), codes, metric
+
+
+# -- rows counted one by one ----------------------------------------------------------------------
+
+
+def grid_point(metric: float, low: float, high: float, steps_per_unit: float, last: int) -> int:
+    """Return the point of a grid that a metric belongs to."""
+    if metric <= low:
+        return 0
+    return last if metric >= high else min(last, math.floor((metric - low) * steps_per_unit + 0.5))
+
+
+def nearest_metrics(
+    metrics: Sequence[float], value: float, wanted: int
+) -> tuple[list[float], list[float]]:
+    """Return the nearest metrics below a value, falling, and those from it on, rising."""
+    below = sorted((metric for metric in metrics if metric < value), reverse=True)
+    above = sorted(metric for metric in metrics if metric >= value)
+    return below[:wanted], above[:wanted]

@@ -8,10 +8,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import pcor
 from pcor.errors import SourceError, TooLarge
+from pcor.public.grid import MetricGrid
 from pcor.releasing.fact_draws import FactRows
+from pcor.releasing.run import look, prepare
+from pcor.rows.queries.queries import Pairs, Queries
+from pcor.rows.queries.row_pass import MOST_KEPT, RowPass
 from pcor.rows.table import Record
 from tests.helpers.changing_rows import CHANGES, DP, MAKERS, RECORD, Source
 from tests.helpers.changing_rows import SCHEMA as CHANGING
@@ -91,17 +97,51 @@ def refused_for_free(table: pcor.Table, **options: Any) -> bool:
     return False
 
 
+LOF = pcor.LOF(k=3, min_population=5)
+
+
 @pytest.mark.parametrize("facts", ["rank:low", "median"])
 @pytest.mark.parametrize("maker", ["relation", "file", "csv", "folder", "scan"])
-def test_facts_of_rows_that_changed_after_the_draws_rows_were_read_are_refused(
+def test_rows_that_changed_before_the_draws_and_the_facts_rows_are_read_are_refused(
     maker: str, facts: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The change comes at the last moment: all that the draw needs is read, the facts' is not."""
+    """The change comes at the last moment: the record is looked up, and nothing else is read."""
     rows = changing_people()
     source = MAKERS[maker](rows, tmp_path)
-    read = FactRows.read.__func__  # type: ignore[attr-defined]
     assert not refused_for_free(changing_table(source), facts=facts, **DP)
+    prepare = pcor.Table.prepare
     for name, change in CHANGES.items():
+        source.replace(rows)
+        table = changing_table(source)
+
+        def late(of: pcor.Table, *asked: Any, change: Any = change) -> None:
+            source.replace(change(rows))
+            prepare(of, *asked)
+
+        monkeypatch.setattr(pcor.Table, "prepare", late)
+        assert refused_for_free(table, facts=facts, **DP), name
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize("facts", ["rank:low", "median", "count,rank,median"])
+@pytest.mark.parametrize("detector", [LOF, pcor.Tail(share=0.2)], ids=["lof", "tail"])
+@pytest.mark.parametrize("maker", ["relation", "file", "scan"])
+def test_what_facts_need_is_read_with_what_the_draw_needs(
+    maker: str,
+    detector: pcor.Detector,
+    facts: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So a change in between cannot come: the answer is that of the rows as they were."""
+    rows = changing_people()
+    source = MAKERS[maker](rows, tmp_path)
+    memory = pcor.Table(rows, CHANGING_GRID)
+    plan = pcor.plan(CHANGING_GRID, 1, detector=detector, facts=facts)
+    read = FactRows.read.__func__  # type: ignore[attr-defined]
+    full = (1 << CHANGING_GRID.width) - 1
+    expected = FactRows.read(plan.facts, memory, memory.record(RECORD))
+    for change in CHANGES.values():
         source.replace(rows)
         table = changing_table(source)
 
@@ -113,8 +153,80 @@ def test_facts_of_rows_that_changed_after_the_draws_rows_were_read_are_refused(
             return found
 
         monkeypatch.setattr(FactRows, "read", classmethod(late))
-        assert refused_for_free(table, facts=facts, **DP), name
+        found = look(plan, table, RECORD).facts
         monkeypatch.undo()
+        assert fact_numbers(found, plan.facts, full) == fact_numbers(expected, plan.facts, full)
+
+
+def test_one_pass_over_the_rows_is_enough_for_the_draw_and_all_facts(tmp_path: Path) -> None:
+    table = changing_table(MAKERS["file"](changing_people(), tmp_path))
+    record = table.record(RECORD)
+    assert table.pushdown is not None
+    engine: Any = table.pushdown.engine
+    batches, passes = engine.batches, []
+
+    def noted(query: str) -> Any:
+        passes.append(query)
+        return batches(query)
+
+    engine.batches = noted
+    engine.run = None  # nothing else is asked
+    plan = pcor.plan(CHANGING_GRID, 1, detector=LOF, facts=FACTS)
+    prepare(plan, table, [record])
+    assert len(passes) == 1
+    numbers = fact_numbers(FactRows.read(plan.facts, table, record), plan.facts, (1 << 5) - 1)
+    assert len(numbers) == len(FACTS)
+    assert len(table.cells_for(record.value, LOF).values) > 0
+    assert len(passes) == 1
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "dataset"])
+@given(seed=st.integers(0, 2**32 - 1), wanted=st.integers(1, 9), ranges=st.integers(0, 2))
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_rows_counted_here_are_those_that_the_engine_counts(
+    engine: str, tmp_path: Path, seed: int, wanted: int, ranges: int
+) -> None:
+    rows = people(200, seed)
+    rows = rows.set_column(4, "pay", pa.array(rows["pay"].to_numpy() + 0.05))
+    pushdown = pcor.Table(LOCAL[engine](rows, tmp_path), PAID).pushdown
+    grid = PAID.metric.grid
+    assert pushdown is not None
+    assert grid is not None
+    values = [*rows["pay"].to_numpy()[:2], 1000.0]
+    ends = [(values[0], np.inf), (900.0, values[1])][:ranges]
+    here = pushdown.counted(ends, values, wanted, grid)
+    there = pushdown.counted(ends, values, wanted)
+    assert there.on_grid is None
+    assert here.on_grid is not None
+    assert np.array_equal(here.counts, there.counts)
+    for ours, theirs in zip(here.nearest, there.nearest, strict=True):
+        assert by_cell(ours) == by_cell(theirs)
+    assert by_cell(here.on_grid) == by_cell(pushdown.on_grid(grid))
+
+
+def by_cell(pairs: Pairs) -> list[tuple[int, float, int]]:
+    return sorted(zip(*(column.tolist() for column in pairs), strict=True))
+
+
+def test_an_array_that_would_be_too_large_is_not_made(tmp_path: Path) -> None:
+    """The engine then groups by point itself: what decides is public."""
+    pushdown = pcor.Table(LOCAL["duckdb"](people(50), tmp_path), PAID).pushdown
+    grid = PAID.metric.grid
+    assert pushdown is not None
+    assert grid is not None
+    queries = pushdown._questions
+    cells = 4 * 3 * 3
+    assert RowPass.empty(queries, grid, 0, 0, 1) is not None
+    assert RowPass.empty(queries, grid, 0, MOST_KEPT // cells // 2 // 41 + 1, 41) is None
+    few, many = (Queries(pushdown.engine, with_jobs(jobs)) for jobs in (100, 200))
+    fine = MetricGrid(0, 99_000, 1)
+    assert RowPass.empty(few, fine, 0, 0, 1) is not None
+    assert RowPass.empty(many, fine, 0, 0, 1) is None
+
+
+def with_jobs(count: int) -> pcor.Schema:
+    jobs = {"job": [f"job {place}" for place in range(count)]}
+    return pcor.Schema(metric="pay", attributes=jobs, id="key")
 
 
 def test_a_batch_reads_facts_before_any_charge(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pcor.mechanism.noise import draw_discrete_laplace
 from pcor.mechanism.randomness import RandomSource
+from pcor.public.grid import MetricGrid
 from pcor.releasing.facts import Fact, PlannedCount, PlannedFact, PlannedQuantile, plausible
 from pcor.rows.table import Record, Table
 
@@ -32,11 +33,10 @@ def _sides(facts: Sequence[PlannedFact]) -> list[str]:
     return [fact.side for fact in facts if isinstance(fact, PlannedCount) and fact.side]
 
 
-def read_grids(facts: Sequence[PlannedFact], table: Table) -> None:
-    """Read how many rows of each cell belong to each point of the grid, if a fact needs that."""
-    for fact in facts:
-        if isinstance(fact, PlannedQuantile):
-            table.cells.read_grid(fact.grid)
+def fact_grid(facts: Sequence[PlannedFact]) -> MetricGrid | None:
+    """Return the grid at whose points rows will be counted, if a fact needs that."""
+    grids = (fact.grid for fact in facts if isinstance(fact, PlannedQuantile))
+    return next(grids, None)  # a metric has one grid at most
 
 
 def _extreme(side: str, value: float) -> _Range:
@@ -60,7 +60,9 @@ class FactRows:
     def read(cls, facts: Sequence[PlannedFact], table: Table, record: Record) -> FactRows:
         """Read it. Before the charge; draws nothing."""
         table = table.holding(record)
-        read_grids(facts, table)
+        grid = fact_grid(facts)
+        if grid is not None:
+            table.cells.read_grid(grid)
         extreme = {
             side: table.cells.rows_between(*_extreme(side, record.value)) for side in _sides(facts)
         }

@@ -18,6 +18,7 @@ from pcor.errors import (
     NoValidContext,
     ParameterError,
     StartError,
+    others_code,
 )
 from pcor.mechanism.randomness import RandomSource
 from pcor.mechanism.selection import SystemRandomSource
@@ -25,7 +26,7 @@ from pcor.public.context import Context
 from pcor.public.guarantee import OCDP, Guarantee
 from pcor.releasing.budget import NO_BOOKS
 from pcor.releasing.certificate import Release
-from pcor.releasing.fact_draws import FactRows, draw_facts, fact_ranges, read_grids
+from pcor.releasing.fact_draws import FactRows, draw_facts, fact_grid, fact_ranges
 from pcor.releasing.payment import Payer, check_payer, pay_and_draw
 from pcor.releasing.plan import Plan
 from pcor.releasing.request import Request
@@ -201,6 +202,8 @@ def look(plan: Plan, table: Table, record: int | str) -> LookedAt:
     held = table.holding(queried)
     validity: Validity | ParameterError
     try:
+        if plan.facts:
+            _prepare(plan, held, [queried])
         validity = Validity(held, queried, plan.detector)
         validity.read()
     except ParameterError as error:
@@ -211,8 +214,14 @@ def look(plan: Plan, table: Table, record: int | str) -> LookedAt:
 def prepare(plan: Plan, table: Table, records: Sequence[Record]) -> None:
     """Read what ``look`` will need for several records, in one pass of each kind."""
     _read_for_utility(plan, table)
-    table.prepare(records, plan.detector, fact_ranges(plan.facts, records))
-    read_grids(plan.facts, table)
+    _prepare(plan, table, records)
+
+
+def _prepare(plan: Plan, table: Table, records: Sequence[Record]) -> None:
+    """Read what verdicts and facts need together, so that one pass over the rows may do."""
+    ranges = fact_ranges(plan.facts, records)
+    with others_code(f"the detector {plan.detector.name!r}"):
+        table.prepare(records, plan.detector, ranges, fact_grid(plan.facts))
 
 
 def _read_for_utility(plan: Plan, table: Table) -> None:

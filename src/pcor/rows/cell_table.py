@@ -68,7 +68,11 @@ class CellTable(Cells):
         return self
 
     def prepare(
-        self, values: Sequence[float], rule: Rule, counted: Sequence[tuple[float, float]] = ()
+        self,
+        values: Sequence[float],
+        rule: Rule,
+        counted: Sequence[tuple[float, float]] = (),
+        grid: MetricGrid | None = None,
     ) -> None:
         """Do nothing: all rows are in memory."""
 

@@ -129,11 +129,16 @@ class Cells(ABC):
 
     @abstractmethod
     def prepare(
-        self, values: Sequence[float], rule: Rule, counted: Sequence[tuple[float, float]] = ()
+        self,
+        values: Sequence[float],
+        rule: Rule,
+        counted: Sequence[tuple[float, float]] = (),
+        grid: MetricGrid | None = None,
     ) -> None:
         """Read what a rule needs to judge several metrics, where it is not at hand.
 
-        ``counted`` are ranges whose rows will be counted besides.
+        Besides, ``counted`` are ranges whose rows will be counted, and ``grid`` is the one at whose
+        points they will be.
         """
 
     @abstractmethod

@@ -89,10 +89,14 @@ class HeldRow(Cells):
         return np.asarray(found + more[:, np.newaxis] * self._here, dtype=np.float64)
 
     def prepare(
-        self, values: Sequence[float], rule: Rule, counted: Sequence[tuple[float, float]] = ()
+        self,
+        values: Sequence[float],
+        rule: Rule,
+        counted: Sequence[tuple[float, float]] = (),
+        grid: MetricGrid | None = None,
     ) -> None:
-        """Read what a rule needs to judge several metrics, in one pass of each kind."""
-        self._remote.prepare(values, rule, counted, held=[self._value])
+        """Read what a rule needs to judge several metrics, in as few passes as the engine can."""
+        self._remote.prepare(values, rule, counted, grid, held=[self._value])
 
     def read_grid(self, grid: MetricGrid) -> None:
         """Read how many rows of each cell belong to each point of a grid."""

@@ -22,10 +22,8 @@ from pcor.public.window import Window
 from pcor.rows.cell_table import CellTable
 from pcor.rows.cells import Cells, Distribution, Rule, cell_bits
 from pcor.rows.engines.base import rows_changed
-from pcor.rows.queries.pushdown import Pushdown
+from pcor.rows.queries.pushdown import Pushdown, Range
 from pcor.rows.queries.queries import Pairs
-
-Range = tuple[float, float]
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,6 +39,20 @@ class Answers:
     parts: dict[tuple[float, Window], CellTable] = field(default_factory=dict)
     counts: dict[Range, NDArray[np.int64]] = field(default_factory=dict)
     tails: dict[float, NDArray[np.float64]] = field(default_factory=dict)
+
+    def have(
+        self,
+        windows: Sequence[tuple[float, Window]],
+        ranges: Sequence[Range],
+        values: Sequence[float],
+    ) -> bool:
+        """Tell whether all of this is among them."""
+        # What a window of everything or of nothing shows is not kept here.
+        return (
+            all(asked in self.parts for asked in windows if not asked[1].everything)
+            and all(range_ in self.counts for range_ in ranges)
+            and all(value in self.tails for value in values)
+        )
 
 
 class RemoteCellTable(Cells):
@@ -113,7 +125,7 @@ class RemoteCellTable(Cells):
             return self._whole.rows_between(low, high)
         known = self._answers.counts  # another thread may put new answers in their place
         if (low, high) not in known:
-            known[low, high] = self._pushdown.rows_between([(low, high)])[0]
+            known[low, high] = self._pushdown.counted([(low, high)]).counts[0]
         return known[low, high]
 
     def above(self, value: float) -> NDArray[np.float64]:
@@ -146,7 +158,7 @@ class RemoteCellTable(Cells):
     def read_grid(self, grid: MetricGrid) -> None:
         """Read how many rows of each cell belong to each point of a grid, once for the table."""
         if self._whole is None and grid not in self._on_grid:
-            self._on_grid[grid] = self._pushdown.on_grid(grid)
+            self._read((), grid=grid)
 
     def on_grid(self, grid: MetricGrid, mask: Words) -> NDArray[np.int64]:
         """Return how many rows of a population belong to each point of a grid."""
@@ -164,12 +176,13 @@ class RemoteCellTable(Cells):
         values: Sequence[float],
         rule: Rule,
         counted: Sequence[Range] = (),
+        grid: MetricGrid | None = None,
         held: Sequence[float] = (),
     ) -> None:
-        """Read what a rule needs to judge several metrics, in one pass of each kind.
+        """Read what a rule needs to judge several metrics, in as few passes as the engine can.
 
-        What was read before is forgotten. Whether a metric's own row is counted or held in addition
-        makes no difference to what is read.
+        What was read before is forgotten, unless it has all that is wanted now. Whether a metric's
+        own row is counted or held in addition makes no difference to what is read.
         """
         ends = [rule.region_ends(value) for value in values]
         windows = [(value, self.window(value, rule, held)) for value in values]
@@ -179,7 +192,10 @@ class RemoteCellTable(Cells):
             return
         ranges = [range_ for range_ in ends if range_ is not None]
         ranges = list(dict.fromkeys([*ranges, *counted]))
-        self._answers = self._read(windows, ranges, values if rule.wants_tails else ())
+        tails = values if rule.wants_tails else ()
+        grid = None if grid in self._on_grid else grid
+        if not values or grid is not None or not self._answers.have(windows, ranges, tails):
+            self._answers = self._read(windows, ranges, tails, grid)
 
     def _read_whole(self, windows: Sequence[Window]) -> None:
         """Read all pairs where the cells do not bound what is needed; refuse if they are too many.
@@ -198,24 +214,28 @@ class RemoteCellTable(Cells):
         windows: Sequence[tuple[float, Window]],
         ranges: Sequence[Range] = (),
         values: Sequence[float] = (),
+        grid: MetricGrid | None = None,
     ) -> Answers:
-        """Read what several records need, each kind in one pass.
+        """Read what several records need.
 
         Args:
             windows: metrics, and the window on each.
             ranges: of which rows will be counted.
             values: above which moments will be asked for.
+            grid: at whose points rows will be counted; that is remembered for the table.
         """
         answers = Answers()
-        if ranges:
-            counted = self._pushdown.rows_between(ranges)
-            answers.counts.update(zip(ranges, counted, strict=True))
         if values:
             answers.tails.update(zip(values, self._pushdown.above(values), strict=True))
-        for rows in {window.rows for _, window in windows if window.rows is not None}:
-            alike = [(value, window) for value, window in windows if window.rows == rows]
-            nearest = self._pushdown.nearest([value for value, _ in alike], rows)
-            for (value, window), pairs in zip(alike, nearest, strict=True):
+        # One rule asks for all windows: they have the same number of rows, or none has any.
+        rows = next((window.rows for _, window in windows if window.rows is not None), 1)
+        alike = [(value, window) for value, window in windows if window.rows == rows]
+        if alike or ranges or grid is not None:
+            found = self._pushdown.counted(ranges, [value for value, _ in alike], rows, grid)
+            answers.counts.update(zip(ranges, found.counts, strict=True))
+            if grid is not None and found.on_grid is not None:
+                self._on_grid[grid] = found.on_grid
+            for (value, window), pairs in zip(alike, found.nearest, strict=True):
                 # More equal rows than the window has change nothing.
                 fewer = pairs._replace(counts=np.minimum(pairs.counts, rows))
                 answers.parts[value, window] = self._part(fewer).nearest(value, rows)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from pcor.errors import ParameterError, RecordError, SourceError, check_whole
 from pcor.public.context import Words, mask_of, pack
+from pcor.public.grid import MetricGrid
 from pcor.public.schema import Schema
 from pcor.public.space import Space
 from pcor.rows.cell_table import CellTable
@@ -295,13 +296,15 @@ class Table:
         records: Sequence[Record],
         detector: Rule,
         counted: Sequence[tuple[float, float]] = (),
+        grid: MetricGrid | None = None,
     ) -> None:
         """Read what several records need, in one pass over rows that lie elsewhere. Private.
 
-        What was prepared is remembered until the next call, so that nothing need be read after a
-        charge. ``counted`` are ranges whose rows will be counted besides.
+        What was prepared is remembered until somebody asks for more, so that nothing need be read
+        after a charge. ``counted`` are ranges whose rows will be counted besides, and ``grid`` is
+        the one at whose points they will be.
         """
-        self.cells.prepare([record.value for record in records], detector, counted)
+        self.cells.prepare([record.value for record in records], detector, counted, grid)
 
     def read_all(self) -> None:
         """Read the metrics of all rows that lie elsewhere and may change. Private.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -35,6 +35,9 @@ class Engine(Protocol):
     holds in a column. Every answer then brings the sums of the marks of the rows that it was
     computed from, and one that was computed from other rows is refused.
 
+    One that runs in this process may have ``batches(query)``, which yields an answer in small parts
+    as Arrow record batches: encoded rows are then counted here where aggregates would be slow.
+
     Attributes:
         dialect: how to write SQL for it.
         version: of the engine, for certificates.
@@ -59,6 +62,11 @@ def marks_of(engine: Engine, column: str) -> tuple[str, ...]:
     """Return the marks of a column; none where all answers come from one state of the rows."""
     marks = getattr(engine, "marks", None)
     return () if marks is None else tuple(marks(column))
+
+
+def batches_of(engine: Engine) -> Callable[[str], Iterator[pa.RecordBatch]] | None:
+    """Return what hands over the answer to a query in small parts, where an engine has that."""
+    return getattr(engine, "batches", None)
 
 
 def rows_changed() -> SourceError:

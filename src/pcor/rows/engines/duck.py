@@ -13,7 +13,7 @@ import re
 import secrets
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,9 @@ _SHARE = 0.6
 LEAST_MEMORY = 1 << 29
 
 _SOURCE = "pcor_source"
+
+# Rows handed over at a time, where they are counted here: a few megabytes.
+_BATCH = 1 << 16
 
 
 class DuckEngine:
@@ -80,6 +83,17 @@ class DuckEngine:
             if self._relation is not None:
                 return self._relation.query(_SOURCE, query).to_arrow_table()
             return self._connection.sql(query).to_arrow_table()
+
+    def batches(self, query: str) -> Iterator[pa.RecordBatch]:
+        """Yield the answer to a query in parts that are small, as the rows are read."""
+        with self._lock:
+            if self._relation is not None:
+                answer = self._relation.query(_SOURCE, query)
+            else:
+                answer = self._connection.sql(query)
+            # DuckDB before 1.4 has it under its older name only.
+            reader = getattr(answer, "to_arrow_reader", None) or answer.fetch_arrow_reader
+            yield from reader(_BATCH)
 
 
 def relation_engine(relation: Any) -> DuckEngine:

@@ -3,7 +3,8 @@
 Private: every answer. What comes back is bounded by the number of cells (rows that fit the schema,
 grouped by their attribute values) and by a public limit on (cell, value) pairs, not by the rows.
 Encoding, grouping and counting happen in the engine; the same queries to any engine, or to the
-rows in memory, have the same answers.
+rows in memory, have the same answers. One question is the exception: where an engine runs in this
+process, the rows at each point of a grid are counted here, as they are read (``row_pass``).
 
 All answers are about one state of the rows: the one that the cells were counted in. An engine
 promises it, or marks its rows (``engine.Engine``): then each answer also says, cell by cell, the
@@ -48,11 +49,16 @@ from pcor.rows.queries.queries import (
     named,
     select,
 )
+from pcor.rows.queries.row_pass import RowPass
 from pcor.rows.queries.sql import Cell
 
 # The centre of sums is the mean of so many rows. Any centre gives the same verdicts: a detector
 # that cannot trust its sums does without them. A good one only saves time.
 _CENTRE_ROWS = 1000
+
+Range = tuple[float, float]
+
+_POINTS = "pairs of a cell and a point of the metric's grid"
 
 # This many records share one query; each adds two columns to it.
 _RECORDS_AT_ONCE = 16
@@ -95,6 +101,20 @@ class KeyedRow(NamedTuple):
     value: float
     codes: tuple[int, ...]
     counted: bool = True
+
+
+class Counted(NamedTuple):
+    """What was counted at once. Private.
+
+    Attributes:
+        nearest: for each metric asked about, the nearest rows of each cell on each side.
+        counts: for each range, how many rows of each cell are in it.
+        on_grid: how many rows of each cell belong to each point, a place of the grid for a metric.
+    """
+
+    nearest: list[Pairs]
+    counts: Integers
+    on_grid: Pairs | None
 
 
 class Pushdown:
@@ -194,45 +214,99 @@ class Pushdown:
         self._check_state(found)
         return self._questions.pairs(found, self.cells.codes)
 
-    def nearest(self, values: Sequence[float], wanted: int) -> list[Pairs]:
-        """Return, for each of several metrics, the nearest rows of each cell on each side.
+    def counted(
+        self,
+        ranges: Sequence[Range],
+        values: Sequence[float] = (),
+        wanted: int = 1,
+        grid: MetricGrid | None = None,
+    ) -> Counted:
+        """Return several counts at once, in as few passes over the rows as the engine can.
 
-        At least ``wanted`` rows on a side where the cell has them; some more may come along.
+        Args:
+            ranges: closed ranges, whose rows are counted.
+            values: metrics, of which the nearest rows of each cell on each side are wanted:
+            wanted: at least so many on a side where the cell has them; some more may come along.
+            grid: of which the rows at each point are counted.
         """
-        if self._layers is not None:
-            return nearest_by_layers(
-                self._questions,
-                self.cells.codes,
-                self._layers,
-                np.array(values),
-                wanted,
-                self._check_state,
-            )
-        found: list[Pairs] = []
-        for first in range(0, len(values), _RECORDS_AT_ONCE):
-            found += self._nearest_at_once(values[first : first + _RECORDS_AT_ONCE], wanted)
-        return found
+        if grid is not None and self._questions.has_batches:
+            kept = RowPass.empty(self._questions, grid, len(ranges), len(values), wanted)
+            if kept is not None:
+                return self._counted_by_row(kept, ranges, values, grid)
+        if values and self._layers is None:
+            nearest, counts = self._nearest_aggregates(values, wanted, ranges)
+        else:
+            nearest = self._nearest_by_layers(values, wanted)
+            counts = self._rows_between(ranges)
+        return Counted(nearest, counts, None if grid is None else self.on_grid(grid))
 
-    def _nearest_at_once(self, values: Sequence[float], wanted: int) -> list[Pairs]:
-        """Ask for the nearest rows as aggregates, where the engine has such."""
+    def _counted_by_row(
+        self,
+        kept: RowPass,
+        ranges: Sequence[Range],
+        values: Sequence[float],
+        grid: MetricGrid,
+    ) -> Counted:
+        """Count rows here, as the engine hands them over."""
+        kept.read(self._questions, grid, ranges, values)
+        numbers = kept.numbers(self.cells.codes)
+        if not np.array_equal(kept.marks[:, numbers], self.cells.marks):
+            raise rows_changed()
+        on_grid = kept.on_grid(numbers)
+        self._questions.check_size(len(on_grid.cells), _POINTS)
+        nearest = [kept.nearest(place, numbers) for place in range(len(values))]
+        return Counted(nearest, kept.counts[:, numbers], on_grid)
+
+    def _nearest_by_layers(self, values: Sequence[float], wanted: int) -> list[Pairs]:
+        if self._layers is None or not values:
+            return []
+        return nearest_by_layers(
+            self._questions,
+            self.cells.codes,
+            self._layers,
+            np.array(values),
+            wanted,
+            self._check_state,
+        )
+
+    def _nearest_aggregates(
+        self, values: Sequence[float], wanted: int, ranges: Sequence[Range]
+    ) -> tuple[list[Pairs], Integers]:
+        """Ask for the nearest rows as aggregates, where the engine has such; and for counts."""
+        found, counts = self._nearest_at_once(values[:_RECORDS_AT_ONCE], wanted, ranges)
+        for first in range(_RECORDS_AT_ONCE, len(values), _RECORDS_AT_ONCE):
+            some = values[first : first + _RECORDS_AT_ONCE]
+            found += self._nearest_at_once(some, wanted, ())[0]
+        return found, counts
+
+    def _nearest_at_once(
+        self, values: Sequence[float], wanted: int, ranges: Sequence[Range]
+    ) -> tuple[list[Pairs], Integers]:
         sides = {
             f"side{place}_{side}": aggregate.format(n=wanted, v=self._questions.literal(value))
             for place, value in enumerate(values)
             for side, aggregate in enumerate(self.engine.dialect.nearest or ())
         }
-        found = self._questions.grouped(sides | self._questions.mark_sums)
+        counts = self._range_counts(ranges)
+        found = self._questions.grouped(sides | counts | self._questions.mark_sums)
         self._check_state(found)
         cells = self._cell_numbers(found)
-        return [
+        nearest = [
             _joined([_unlisted(cells, found.column(f"side{place}_{side}")) for side in range(2)])
             for place in range(len(values))
         ]
+        return nearest, self._summed(found, cells, counts).astype(np.int64)
 
-    def rows_between(self, ranges: Sequence[tuple[float, float]]) -> Integers:
+    def _rows_between(self, ranges: Sequence[Range]) -> Integers:
         """Return how many rows of each cell have a metric in each closed range, all in one pass."""
+        if not ranges:
+            return np.zeros((0, len(self.cells.counts)), dtype=np.int64)
         low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
-        counts = {f"n{place}": self._counted(*ends) for place, ends in enumerate(ranges)}
-        return self._by_cell(counts, self._questions.between(low, high)).astype(np.int64)
+        inside = self._questions.between(low, high)
+        return self._by_cell(self._range_counts(ranges), inside).astype(np.int64)
+
+    def _range_counts(self, ranges: Sequence[Range]) -> dict[str, str]:
+        return {f"n{place}": self._count(*ends) for place, ends in enumerate(ranges)}
 
     def on_grid(self, grid: MetricGrid) -> Pairs:
         """Return how many rows of each cell belong to each point of a grid.
@@ -249,7 +323,7 @@ class Pushdown:
         found = self._questions.grouped(
             self._questions.counted, also=["pcor_point"], flags=[f"{places} AS pcor_point"]
         )
-        self._questions.check_size(found, "pairs of a cell and a point of the metric's grid")
+        self._questions.check_size(found.num_rows, _POINTS)
         self._check_state(found)
         at = np.minimum(column(found, "pcor_point", np.float64), last)
         return Pairs(self._cell_numbers(found), at, column(found, "n", np.int64))
@@ -267,7 +341,7 @@ class Pushdown:
                 f"n{place}": f"SUM({beyond} 1 ELSE 0 END)",
                 f"s{place}": f"SUM({beyond} {apart} ELSE 0 END)",
                 f"q{place}": f"SUM({beyond} ({apart}) * ({apart}) ELSE 0 END)",
-                f"e{place}": self._counted(value, value),
+                f"e{place}": self._count(value, value),
             }
         found = self._by_cell(asked, self._questions.between(min(values), math.inf))
         return found.reshape(len(values), 4, -1)
@@ -318,7 +392,7 @@ class Pushdown:
                 f"pcor_coded LEFT JOIN pcor_wanted w ON pcor_coded.x = w.v {where}",
             ),
         )
-        self._questions.check_size(found, "rows")
+        self._questions.check_size(found.num_rows, "rows")
         self._check_covered(found, codes)
         lines = zip(*(found.column(name).to_pylist() for name in ("v", "k", "n")), strict=True)
         return [(k, float(v)) for v, k, count in lines if v is not None for _ in range(count)]
@@ -419,7 +493,8 @@ class Pushdown:
             for name in self._questions.marks
         }
         found = self._questions.grouped(asked | sums, also=also, flags=flags, unfit=True)
-        self._questions.check_size(found, "cells, combinations of attribute values that occur")
+        cells = "cells, combinations of attribute values that occur"
+        self._questions.check_size(found.num_rows, cells)
         for name, bad in zip(unreadable, wrong, strict=True):
             if column(found, bad, np.int64).any():
                 raise unreadable_column(self.schema, name)
@@ -458,8 +533,13 @@ class Pushdown:
             condition = ""
         found = self._questions.grouped(aggregates | self._questions.mark_sums, condition)
         self._check_state(found)
+        return self._summed(found, self._cell_numbers(found), aggregates)
+
+    def _summed(
+        self, found: pa.Table, cells: NDArray[np.int32], aggregates: dict[str, str]
+    ) -> Floats:
+        """Return columns of an answer, added up by cell: shape (aggregates, cells)."""
         out = np.zeros((len(aggregates), len(self.cells.counts)))
-        cells = self._cell_numbers(found)
         for row, name in zip(out, aggregates, strict=True):
             np.add.at(row, cells, column(found, name, np.float64))
         return out
@@ -481,7 +561,7 @@ class Pushdown:
         if marks != expected.tolist():
             raise rows_changed()
 
-    def _counted(self, low: float, high: float) -> str:
+    def _count(self, low: float, high: float) -> str:
         inside = self._questions.between(low, high) or "1 = 1"
         return f"SUM(CASE WHEN {inside} THEN 1 ELSE 0 END)"
 

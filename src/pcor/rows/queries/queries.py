@@ -6,7 +6,7 @@ Private: the answers. Nothing here decides what is asked; ``pushdown`` and ``nea
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pcor.errors import TooLarge
 from pcor.public.schema import Schema
 from pcor.rows.encoding import LARGEST_METRIC
-from pcor.rows.engines.base import Engine, marks_of, rows_changed, translated_errors
+from pcor.rows.engines.base import Engine, batches_of, marks_of, rows_changed, translated_errors
 from pcor.rows.people import HASH_SIZE, hash_factor, no_single_person
 from pcor.rows.queries.sql_encoding import sql_encoding
 
@@ -76,6 +76,21 @@ class Queries:
             found = self.engine.run(f"WITH {', '.join(tables or self.coded())} {query}")
         self.bytes_returned += found.nbytes
         return found
+
+    @property
+    def has_batches(self) -> bool:
+        """Whether the engine runs in this process and hands over its rows in batches."""
+        return batches_of(self.engine) is not None
+
+    def batches(self, query: str) -> Iterator[pa.RecordBatch]:
+        """Yield the answer to a query over the encoded rows, in batches."""
+        batches = batches_of(self.engine)
+        if batches is None:
+            raise RuntimeError("this engine does not hand over rows in batches")
+        with translated_errors(self.engine.dialect.name):
+            for batch in batches(f"WITH {', '.join(self.coded())} {query}"):
+                self.bytes_returned += batch.nbytes
+                yield batch
 
     def coded(self, key: str = "", *, source: str = "", everybody: bool = False) -> list[str]:
         """Write the encoded rows as tables for WITH.
@@ -276,9 +291,9 @@ class Queries:
         """Write a number."""
         return self.engine.dialect.literal(float(value))
 
-    def check_size(self, found: pa.Table, what: str) -> None:
+    def check_size(self, lines: int, what: str) -> None:
         """Refuse an answer of more lines than the limit; the limit is public, the number is not."""
-        if found.num_rows > self.limit:
+        if lines > self.limit:
             raise TooLarge(
                 f"the engine would have to return more than {self.limit:,} {what}; raise pairs= "
                 "(--pairs) if there is memory for about 30 bytes each"

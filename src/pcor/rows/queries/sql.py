@@ -41,6 +41,9 @@ class Dialect:
             ``{2}``; empty where there is no such function.
         overflows: whether a square beyond the largest number is an error.
         infinity: the largest number.
+        looked_up: the entry of the list ``{1}`` at the place that ``{2}`` has in the list ``{0}``,
+            NULL where it is none; for engines that are faster at this than at CASE: DuckDB does it
+            once for each text of a dictionary, where a column of texts has one.
         nearest: the ``{n}`` nearest rows below and from ``{v}`` on as one aggregate each, for
             engines that have such; others count distances first.
     """
@@ -58,6 +61,7 @@ class Dialect:
     translate: str = "TRANSLATE({0}, {1}, {2})"
     overflows: bool = False
     infinity: str = "CAST('Infinity' AS DOUBLE)"
+    looked_up: str = ""
     nearest: tuple[str, str] | None = None
 
     def column(self, name: str) -> str:
@@ -75,6 +79,15 @@ class Dialect:
         if self.escapes:
             value = value.replace("\\", "\\\\")
         return "'" + value.replace("'", "\\'" if self.escapes else "''") + "'"
+
+    def chosen(self, key: str, choices: Sequence[tuple[Cell, int]], otherwise: str) -> str:
+        """Write the number that belongs to a key, or what stands for all other keys."""
+        written = [(self.literal(value), str(number)) for value, number in choices]
+        if self.looked_up and written:
+            found = self.looked_up.format(*map(", ".join, zip(*written, strict=True)), key)
+            return found if otherwise == "NULL" else f"COALESCE({found}, {otherwise})"
+        steps = [f"WHEN {key} = {value} THEN {number}" for value, number in written]
+        return f"CASE {' '.join(steps) or 'WHEN 1 = 0 THEN 0'} ELSE {otherwise} END"
 
     def stripped(self, text: str) -> str:
         """Write a text without blanks at its ends."""
@@ -146,6 +159,7 @@ class Dialect:
 
 DUCKDB = Dialect(
     "duckdb",
+    looked_up="list_extract([{1}], list_position([{0}], {2}))",
     nearest=("max(x, {n}) FILTER (WHERE x < {v})", "min(x, {n}) FILTER (WHERE x >= {v})"),
 )
 POLARS = Dialect(

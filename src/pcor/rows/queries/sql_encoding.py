@@ -26,7 +26,7 @@ from pcor.rows.queries.sql import Cell
 # More distinct values than this are not read one by one; public.
 DISTINCT_LIMIT = 100_000
 
-# A longer domain is joined as a table; a shorter one is a CASE.
+# A longer domain is joined as a table; a shorter one is written out.
 _LONGEST_CASE = 64
 
 _WHOLE = 1 << 63  # whole numbers of 64 bits are below
@@ -140,10 +140,9 @@ def _by_value(
     key, pairs, marks = _raw_values(engine, attribute, column, written)
     elsewhere = _elsewhere(attribute)
     if len(pairs) <= _LONGEST_CASE:
-        whens = [(dialect.literal(raw), code) for raw, code in pairs]
         return AttributeEncoding(
             key,
-            lambda written: _case(written, whens, elsewhere),
+            lambda written: dialect.chosen(written, pairs, elsewhere),
             late=late,
             distinct_marks=marks,
         )
@@ -160,11 +159,6 @@ def _by_value(
 
 def _elsewhere(attribute: Attribute) -> str:
     return "NULL" if attribute.other is None else str(attribute.code(attribute.other))
-
-
-def _case(key: str, whens: list[tuple[str, int]], elsewhere: str) -> str:
-    steps = [f"WHEN {key} = {raw} THEN {code}" for raw, code in whens]
-    return f"CASE {' '.join(steps) or 'WHEN 1 = 0 THEN 0'} ELSE {elsewhere} END"
 
 
 def _raw_values(
