@@ -19,8 +19,10 @@ from pcor._kernels.subtrees import (
     BASE,
     INVALID,
     NODE_SIZE,
+    OPEN,
     REST,
     STAGE,
+    STEP,
     SUMS,
     VALID,
     SideRows,
@@ -28,22 +30,17 @@ from pcor._kernels.subtrees import (
     SubtreeWalk,
     begin,
     child,
+    commonest,
     keep,
     look,
     new_node,
     number_of,
 )
+from pcor._kernels.total_table import TotalTable, total
 
 Array = Any
 
 _LOOKED_AT = np.uint64(1)  # the stage of a box that is known to be valid
-
-
-class CellWeights(NamedTuple):
-    """The cells of a table: the steps that each needs, and what each weighs."""
-
-    required: Array
-    weights: Array
 
 
 class Boxes(NamedTuple):
@@ -66,7 +63,7 @@ class Boxes(NamedTuple):
 
 @kernel
 def start(
-    rows: SideRows, steps: Steps, rule: tuple[int, float, int], cells: CellWeights
+    rows: SideRows, steps: Steps, rule: tuple[int, float, int], weights: TotalTable
 ) -> tuple[SubtreeWalk, Boxes]:
     """Return a walk with one box, the whole space."""
     boxes = _room(64)
@@ -74,7 +71,7 @@ def start(
     for own in steps.lower:
         everything |= own
     new_node(np.uint64(0), everything, boxes.nodes[0])
-    boxes.used[0] = push(boxes.heap, 0, cells.weights.sum(), 0, 0)
+    boxes.used[0] = push(boxes.heap, 0, total(weights, everything), 0, 0)
     boxes.used[1] = 1
     return begin(rows, steps, rule, 2), boxes
 
@@ -117,13 +114,13 @@ def _new_place(boxes: Boxes) -> int:
 
 @kernel
 def next_valid(
-    walk: SubtreeWalk, cells: CellWeights, boxes: Boxes, looks: int, found: Array
+    walk: SubtreeWalk, weights: TotalTable, boxes: Boxes, looks: int, found: Array
 ) -> tuple[Boxes, int, int]:
     """Find the next valid contexts by falling weight; stop after so many looks at a box.
 
     Args:
         walk: how boxes are looked at.
-        cells: what contexts weigh.
+        weights: what contexts weigh.
         boxes: those that are left.
         looks: how many may be looked at.
         found: where to put the weight and the bits of contexts.
@@ -132,7 +129,6 @@ def next_valid(
         The boxes that are left, how many contexts were found, and how many looks are left.
     """
     count, used = 0, boxes.used
-    losses = np.zeros(64, np.int64)
     while used[0] and looks and count < len(found):
         boxes = _with_room(boxes, 66)
         used = boxes.used
@@ -142,47 +138,39 @@ def next_valid(
         if node[STAGE] == _LOOKED_AT:
             found[count, 0], found[count, 1] = weight, node[BASE] | node[REST]
             count += 1
-            _push_rest(walk.steps, cells, boxes, weight, node, losses)
+            _push_rest(walk.steps, weights, boxes, node)
         else:
             looks -= 1
-            keep(walk, 0, 1, True, ~(node[BASE] | node[REST]), node[REST])
-            verdict = look(walk, 1, node, boxes.sums[place])
+            verdict = OPEN
+            if not _crowded(walk, node):
+                keep(walk, 0, 1, True, ~(node[BASE] | node[REST]), node[REST])
+                verdict = look(walk, 1, node, boxes.sums[place])
             if verdict == VALID:
                 node[STAGE] = _LOOKED_AT
                 used[0] = push(boxes.heap, used[0], weight, place, 0)
                 continue
             if verdict != INVALID:
-                _push_children(walk.steps, cells, boxes, weight, place)
+                _push_children(walk.steps, weights, boxes, weight, place)
         boxes.unused[used[2]] = place
         used[2] += 1
     return boxes, count, looks
 
 
 @kernel
-def _push_children(steps: Steps, cells: CellWeights, boxes: Boxes, weight: int, place: int) -> None:
+def _push_children(
+    steps: Steps, weights: TotalTable, boxes: Boxes, weight: int, place: int
+) -> None:
     """Split a box by its step."""
     for inside in (True, False):
         to = _new_place(boxes)
         below, sums = boxes.nodes[to], boxes.sums[to]
         child(steps, boxes.nodes[place], boxes.sums[place], inside, below, sums)
-        most = weight if inside else _weight(cells, below[BASE] | below[REST])
+        most = weight if inside else total(weights, below[BASE] | below[REST])
         boxes.used[0] = push(boxes.heap, boxes.used[0], most, to, 0)
 
 
 @kernel
-def _weight(cells: CellWeights, context: int) -> int:
-    """Return what a context weighs."""
-    total = np.int64(0)
-    for cell in range(len(cells.required)):
-        if not cells.required[cell] & ~context:
-            total += cells.weights[cell]
-    return int(total)
-
-
-@kernel
-def _push_rest(
-    steps: Steps, cells: CellWeights, boxes: Boxes, weight: int, node: Array, losses: Array
-) -> None:
+def _push_rest(steps: Steps, weights: TotalTable, boxes: Boxes, node: Array) -> None:
     """Push what is left of a valid box without its largest context, as disjoint boxes.
 
     With the highest open step of one chain out, those of earlier chains in, and of later ones open.
@@ -194,7 +182,6 @@ def _push_rest(
         left ^= bit
         if rest & steps.higher[number_of(bit)] == bit:
             highest |= bit
-    _lose(cells, base | rest, highest, losses)
     while highest:
         bit = highest & (~highest + np.uint64(1))
         highest ^= bit
@@ -202,25 +189,46 @@ def _push_rest(
         to = _new_place(boxes)
         new_node(base, rest & ~bit, boxes.nodes[to])
         boxes.nodes[to, STAGE] = _LOOKED_AT
-        boxes.used[0] = push(boxes.heap, boxes.used[0], weight - losses[step], to, 0)
+        most = total(weights, base | rest & ~bit)
+        boxes.used[0] = push(boxes.heap, boxes.used[0], most, to, 0)
         # The whole chain is in from here on.
         base |= rest & steps.lower[step]
         rest &= ~steps.lower[step]
 
 
 @kernel
-def _lose(cells: CellWeights, context: int, steps: int, losses: Array) -> None:
-    """Fill in what a context would lose without each of some steps."""
-    losses[:] = 0
-    for cell in range(len(cells.required)):
-        required = cells.required[cell]
-        if required & ~context:
-            continue
-        left = required & steps
-        while left:
-            bit = left & (~left + np.uint64(1))
-            left ^= bit
-            losses[number_of(bit)] += cells.weights[cell]
+def _crowded(walk: SubtreeWalk, node: Array) -> bool:
+    """Tell whether no bound can settle a box, from the rows next to V alone; choose its step then.
+
+    Fewer than k of the 2k nearest possible rows are certain: then more than 2k are as near as the
+    k-th certain one, which is more than ``lof_subtree.settled`` looks at. Most boxes at the top of
+    a heap are large and end here, before rows that are far from V are looked at.
+    """
+    out, rest, k = ~(node[BASE] | node[REST]), node[REST], walk.rule[0]
+    below, above = walk.below, walk.above
+    required = walk.near.required
+    count = sure = i = j = 0
+    while count < 2 * k:
+        while i < below.spans[0, 1] and below.required[i] & out:
+            i += 1
+        while j < above.spans[0, 1] and above.required[j] & out:
+            j += 1
+        if i < below.spans[0, 1] and (
+            j == above.spans[0, 1] or walk.v - below.values[i] <= above.values[j] - walk.v
+        ):
+            required[count] = below.required[i]
+            i += 1
+        elif j < above.spans[0, 1]:
+            required[count] = above.required[j]
+            j += 1
+        else:
+            return False  # so few rows are soon judged
+        sure += not required[count] & rest
+        count += 1
+        if sure == k:
+            return False
+    node[STEP] = commonest(required[:count], rest, walk.planes)
+    return True
 
 
 @kernel

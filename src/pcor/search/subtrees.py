@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pcor.detectors.base import FactorRule
 from pcor.public.schema import MOST_STEPS
 from pcor.public.space import Indices, Space
+from pcor.search.total_table import total_table
 from pcor.search.validity import Validity
 from pcor.support.arrays import NDArray, np
 from pcor.support.threads import one_by_one
@@ -128,12 +129,12 @@ class HeaviestValid:
     """The valid contexts of a space by falling total weight, from a heap of boxes. Private."""
 
     def __init__(self, walk: Subtrees, cells: Cells, weights: NDArray[np.int64]) -> None:
-        from pcor._kernels.subtree_heap import CellWeights, start
+        from pcor._kernels.subtree_heap import start
 
         self._walk = walk
         required = walk.space.step_bits(walk.space.indices_of(cells.cell_required))
-        self._cells = CellWeights(required, np.ascontiguousarray(weights))
-        self._state, self._boxes = start(walk.rows, walk.steps, walk.rule, self._cells)
+        self._weights = total_table(walk.space, required, weights)
+        self._state, self._boxes = start(walk.rows, walk.steps, walk.rule, self._weights)
 
     @property
     def finished(self) -> bool:
@@ -150,7 +151,9 @@ class HeaviestValid:
         from pcor._kernels.subtree_heap import next_valid
 
         found = np.empty((count, 2), dtype=np.int64)
-        self._boxes, number, left = next_valid(self._state, self._cells, self._boxes, looks, found)
+        self._boxes, number, left = next_valid(
+            self._state, self._weights, self._boxes, looks, found
+        )
         bits = found[:number, 1].astype(np.uint64)
         return self._walk.indices_of(bits).astype(np.int64), found[:number, 0], left
 
