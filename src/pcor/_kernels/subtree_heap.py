@@ -15,14 +15,13 @@ import numpy as np
 
 from pcor._kernels import kernel
 from pcor._kernels.best_first import pop, push
+from pcor._kernels.box_size import contexts_of
 from pcor._kernels.subtrees import (
     BASE,
     INVALID,
     NODE_SIZE,
-    OPEN,
     REST,
     STAGE,
-    STEP,
     SUMS,
     VALID,
     SideRows,
@@ -30,7 +29,6 @@ from pcor._kernels.subtrees import (
     SubtreeWalk,
     begin,
     child,
-    commonest,
     keep,
     look,
     new_node,
@@ -141,10 +139,8 @@ def next_valid(
             _push_rest(walk.steps, weights, boxes, node)
         else:
             looks -= 1
-            verdict = OPEN
-            if not _crowded(walk, node):
-                keep(walk, 0, 1, True, ~(node[BASE] | node[REST]), node[REST])
-                verdict = look(walk, 1, node, boxes.sums[place])
+            keep(walk, 0, 1, True, ~(node[BASE] | node[REST]), node[REST])
+            verdict = look(walk, 1, node, boxes.sums[place])
             if verdict == VALID:
                 node[STAGE] = _LOOKED_AT
                 used[0] = push(boxes.heap, used[0], weight, place, 0)
@@ -197,55 +193,10 @@ def _push_rest(steps: Steps, weights: TotalTable, boxes: Boxes, node: Array) -> 
 
 
 @kernel
-def _crowded(walk: SubtreeWalk, node: Array) -> bool:
-    """Tell whether no bound can settle a box, from the rows next to V alone; choose its step then.
-
-    Fewer than k of the 2k nearest possible rows are certain: then more than 2k are as near as the
-    k-th certain one, which is more than ``lof_subtree.settled`` looks at. Most boxes at the top of
-    a heap are large and end here, before rows that are far from V are looked at.
-    """
-    out, rest, k = ~(node[BASE] | node[REST]), node[REST], walk.rule[0]
-    below, above = walk.below, walk.above
-    required = walk.near.required
-    count = sure = i = j = 0
-    while count < 2 * k:
-        while i < below.spans[0, 1] and below.required[i] & out:
-            i += 1
-        while j < above.spans[0, 1] and above.required[j] & out:
-            j += 1
-        if i < below.spans[0, 1] and (
-            j == above.spans[0, 1] or walk.v - below.values[i] <= above.values[j] - walk.v
-        ):
-            required[count] = below.required[i]
-            i += 1
-        elif j < above.spans[0, 1]:
-            required[count] = above.required[j]
-            j += 1
-        else:
-            return False  # so few rows are soon judged
-        sure += not required[count] & rest
-        count += 1
-        if sure == k:
-            return False
-    node[STEP] = commonest(required[:count], rest, walk.planes)
-    return True
-
-
-@kernel
 def open_boxes(boxes: Boxes, steps: Steps) -> Array:
     """Return of each box in the heap its weight, and how many contexts it has."""
     out = np.empty((boxes.used[0], 2), np.int64)
     for entry in range(len(out)):
-        rest = boxes.nodes[boxes.heap[entry, 1], REST]
-        size, left = np.int64(1), rest
-        while left:
-            # Chain by chain, from its lowest open step.
-            chain = left & steps.higher[number_of(left & (~left + np.uint64(1)))]
-            left &= ~chain
-            levels = np.int64(1)
-            while chain:
-                chain &= chain - np.uint64(1)
-                levels += 1
-            size *= levels
-        out[entry, 0], out[entry, 1] = boxes.heap[entry, 0], size
+        out[entry, 0] = boxes.heap[entry, 0]
+        out[entry, 1] = contexts_of(boxes.nodes[boxes.heap[entry, 1], REST], steps)
     return out

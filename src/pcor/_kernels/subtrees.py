@@ -189,9 +189,9 @@ def _split(walk: SubtreeWalk, n: int, place: int, node: Array) -> int:
     """Choose the step to be decided: the commonest among the k nearest rows on each side."""
     required, low = walk.near.required, max(0, place - walk.rule[0])
     closest = required[low : min(n, place + walk.rule[0] + 1)]
-    node[STEP] = commonest(closest, node[REST], walk.planes)
+    node[STEP] = _commonest(closest, node[REST], walk.planes)
     if node[STEP] == _NO_STEP:
-        node[STEP] = commonest(required[:n], node[REST], walk.planes)
+        node[STEP] = _commonest(required[:n], node[REST], walk.planes)
     return OPEN
 
 
@@ -268,7 +268,7 @@ def _chosen(near: Near, n: int, place: int, out: int) -> tuple[int, int]:
 
 
 @kernel
-def commonest(required: Array, rest: int, planes: Array) -> int:
+def _commonest(required: Array, rest: int, planes: Array) -> int:
     """Return the open step that most rows need, the lowest of several; ``_NO_STEP`` if none does.
 
     The rows are counted for all steps at once: ``planes[i]`` has bit i of each step's count.

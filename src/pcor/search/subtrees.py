@@ -8,13 +8,14 @@ verdicts are the same to the last context.
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import pairwise, product
+from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
 from pcor.detectors.base import FactorRule
 from pcor.public.schema import MOST_STEPS
 from pcor.public.space import Indices, Space
+from pcor.search.boxes import indices_of, steps_of
 from pcor.search.total_table import total_table
 from pcor.search.validity import Validity
 from pcor.support.arrays import NDArray, np
@@ -49,19 +50,7 @@ class Subtrees:
     @cached_property
     def steps(self) -> Steps:
         """The steps of the space, those of a chain from the lowest up."""
-        from pcor._kernels.subtrees import Steps
-
-        lower, higher, strides = [], [], []
-        for levels, stride in zip(self.space.level_bits, self.space.strides, strict=True):
-            for below, own in pairwise(levels):
-                lower.append(own)
-                higher.append(levels[-1] & ~below)
-                strides.append(stride)
-        return Steps(
-            np.array(lower, dtype=np.uint64),
-            np.array(higher, dtype=np.uint64),
-            np.array(strides, dtype=np.int64),
-        )
+        return steps_of(self.space)
 
     def _rows(self, validity: Validity) -> SideRows:
         from pcor._kernels.subtrees import SideRows
@@ -117,12 +106,7 @@ class Subtrees:
 
     def indices_of(self, bits: Indices) -> Indices:
         """Return the indices of contexts, given as bits."""
-        if self.space.binary:
-            return bits
-        indices = np.zeros(len(bits), dtype=np.uint64)
-        for number, stride in enumerate(self.steps.strides):
-            indices += (bits >> np.uint64(number) & np.uint64(1)) * np.uint64(stride)
-        return indices
+        return indices_of(bits, self.space, self.steps)
 
 
 class HeaviestValid:
