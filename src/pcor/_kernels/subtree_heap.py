@@ -15,6 +15,7 @@ import numpy as np
 
 from pcor._kernels import kernel
 from pcor._kernels.best_first import pop, push
+from pcor._kernels.box_size import contexts_of
 from pcor._kernels.subtrees import (
     BASE,
     INVALID,
@@ -33,17 +34,11 @@ from pcor._kernels.subtrees import (
     new_node,
     number_of,
 )
+from pcor._kernels.total_table import TotalTable, total
 
 Array = Any
 
 _LOOKED_AT = np.uint64(1)  # the stage of a box that is known to be valid
-
-
-class CellWeights(NamedTuple):
-    """The cells of a table: the steps that each needs, and what each weighs."""
-
-    required: Array
-    weights: Array
 
 
 class Boxes(NamedTuple):
@@ -66,7 +61,7 @@ class Boxes(NamedTuple):
 
 @kernel
 def start(
-    rows: SideRows, steps: Steps, rule: tuple[int, float, int], cells: CellWeights
+    rows: SideRows, steps: Steps, rule: tuple[int, float, int], weights: TotalTable
 ) -> tuple[SubtreeWalk, Boxes]:
     """Return a walk with one box, the whole space."""
     boxes = _room(64)
@@ -74,7 +69,7 @@ def start(
     for own in steps.lower:
         everything |= own
     new_node(np.uint64(0), everything, boxes.nodes[0])
-    boxes.used[0] = push(boxes.heap, 0, cells.weights.sum(), 0, 0)
+    boxes.used[0] = push(boxes.heap, 0, total(weights, everything), 0, 0)
     boxes.used[1] = 1
     return begin(rows, steps, rule, 2), boxes
 
@@ -117,13 +112,13 @@ def _new_place(boxes: Boxes) -> int:
 
 @kernel
 def next_valid(
-    walk: SubtreeWalk, cells: CellWeights, boxes: Boxes, looks: int, found: Array
+    walk: SubtreeWalk, weights: TotalTable, boxes: Boxes, looks: int, found: Array
 ) -> tuple[Boxes, int, int]:
     """Find the next valid contexts by falling weight; stop after so many looks at a box.
 
     Args:
         walk: how boxes are looked at.
-        cells: what contexts weigh.
+        weights: what contexts weigh.
         boxes: those that are left.
         looks: how many may be looked at.
         found: where to put the weight and the bits of contexts.
@@ -132,7 +127,6 @@ def next_valid(
         The boxes that are left, how many contexts were found, and how many looks are left.
     """
     count, used = 0, boxes.used
-    losses = np.zeros(64, np.int64)
     while used[0] and looks and count < len(found):
         boxes = _with_room(boxes, 66)
         used = boxes.used
@@ -142,7 +136,7 @@ def next_valid(
         if node[STAGE] == _LOOKED_AT:
             found[count, 0], found[count, 1] = weight, node[BASE] | node[REST]
             count += 1
-            _push_rest(walk.steps, cells, boxes, weight, node, losses)
+            _push_rest(walk.steps, weights, boxes, node)
         else:
             looks -= 1
             keep(walk, 0, 1, True, ~(node[BASE] | node[REST]), node[REST])
@@ -152,37 +146,27 @@ def next_valid(
                 used[0] = push(boxes.heap, used[0], weight, place, 0)
                 continue
             if verdict != INVALID:
-                _push_children(walk.steps, cells, boxes, weight, place)
+                _push_children(walk.steps, weights, boxes, weight, place)
         boxes.unused[used[2]] = place
         used[2] += 1
     return boxes, count, looks
 
 
 @kernel
-def _push_children(steps: Steps, cells: CellWeights, boxes: Boxes, weight: int, place: int) -> None:
+def _push_children(
+    steps: Steps, weights: TotalTable, boxes: Boxes, weight: int, place: int
+) -> None:
     """Split a box by its step."""
     for inside in (True, False):
         to = _new_place(boxes)
         below, sums = boxes.nodes[to], boxes.sums[to]
         child(steps, boxes.nodes[place], boxes.sums[place], inside, below, sums)
-        most = weight if inside else _weight(cells, below[BASE] | below[REST])
+        most = weight if inside else total(weights, below[BASE] | below[REST])
         boxes.used[0] = push(boxes.heap, boxes.used[0], most, to, 0)
 
 
 @kernel
-def _weight(cells: CellWeights, context: int) -> int:
-    """Return what a context weighs."""
-    total = np.int64(0)
-    for cell in range(len(cells.required)):
-        if not cells.required[cell] & ~context:
-            total += cells.weights[cell]
-    return int(total)
-
-
-@kernel
-def _push_rest(
-    steps: Steps, cells: CellWeights, boxes: Boxes, weight: int, node: Array, losses: Array
-) -> None:
+def _push_rest(steps: Steps, weights: TotalTable, boxes: Boxes, node: Array) -> None:
     """Push what is left of a valid box without its largest context, as disjoint boxes.
 
     With the highest open step of one chain out, those of earlier chains in, and of later ones open.
@@ -194,7 +178,6 @@ def _push_rest(
         left ^= bit
         if rest & steps.higher[number_of(bit)] == bit:
             highest |= bit
-    _lose(cells, base | rest, highest, losses)
     while highest:
         bit = highest & (~highest + np.uint64(1))
         highest ^= bit
@@ -202,25 +185,11 @@ def _push_rest(
         to = _new_place(boxes)
         new_node(base, rest & ~bit, boxes.nodes[to])
         boxes.nodes[to, STAGE] = _LOOKED_AT
-        boxes.used[0] = push(boxes.heap, boxes.used[0], weight - losses[step], to, 0)
+        most = total(weights, base | rest & ~bit)
+        boxes.used[0] = push(boxes.heap, boxes.used[0], most, to, 0)
         # The whole chain is in from here on.
         base |= rest & steps.lower[step]
         rest &= ~steps.lower[step]
-
-
-@kernel
-def _lose(cells: CellWeights, context: int, steps: int, losses: Array) -> None:
-    """Fill in what a context would lose without each of some steps."""
-    losses[:] = 0
-    for cell in range(len(cells.required)):
-        required = cells.required[cell]
-        if required & ~context:
-            continue
-        left = required & steps
-        while left:
-            bit = left & (~left + np.uint64(1))
-            left ^= bit
-            losses[number_of(bit)] += cells.weights[cell]
 
 
 @kernel
@@ -228,16 +197,6 @@ def open_boxes(boxes: Boxes, steps: Steps) -> Array:
     """Return of each box in the heap its weight, and how many contexts it has."""
     out = np.empty((boxes.used[0], 2), np.int64)
     for entry in range(len(out)):
-        rest = boxes.nodes[boxes.heap[entry, 1], REST]
-        size, left = np.int64(1), rest
-        while left:
-            # Chain by chain, from its lowest open step.
-            chain = left & steps.higher[number_of(left & (~left + np.uint64(1)))]
-            left &= ~chain
-            levels = np.int64(1)
-            while chain:
-                chain &= chain - np.uint64(1)
-                levels += 1
-            size *= levels
-        out[entry, 0], out[entry, 1] = boxes.heap[entry, 0], size
+        out[entry, 0] = boxes.heap[entry, 0]
+        out[entry, 1] = contexts_of(boxes.nodes[boxes.heap[entry, 1], REST], steps)
     return out

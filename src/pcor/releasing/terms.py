@@ -26,6 +26,7 @@ from pcor.search.margin import (
     needed,
     score_range,
 )
+from pcor.search.margin_first import margin_first
 from pcor.search.registry import is_direct
 from pcor.search.subtrees_first import valid_first
 from pcor.search.utility import Utility, chosen_context, counts_rows, get_utility
@@ -184,7 +185,7 @@ class _PureDPTerms:
         if weights is None:  # listed candidates would be drawn by another mechanism than the proven
             raise ParameterError(f"guarantee {PureDP.name} needs a utility that counts rows")
         rule, steepness = margin_of(plan.settings)
-        return MarginOrder(validity, rule, weights, steepness, plan.brevity)
+        return margin_first(validity, rule, weights, steepness, plan.brevity)
 
     def _check_detector(self, detector: Detector) -> CountDetector:
         if detector.count_rule is not None:

@@ -141,21 +141,31 @@ class MarginOrder(RankedCandidates):
         """Visit more contexts, and rank those that nothing unvisited can beat."""
         if not self._nothing_unvisited and self._visited * _LIST_AFTER >= self._space.size:
             self.list_all()
-        if not self._nothing_unvisited:
-            indices, utilities = self._descent.visit(self._step)
-            self._visited += len(indices)
-            words = self._space.words_of(indices.astype(np.uint64))
-            if self._space.schema.limited:
-                members = self._space.admitted(words)
-                indices, utilities, words = indices[members], utilities[members], words[members]
-            self._wait(indices, self._scores_of(words, utilities))
-        ready = min(self._step, len(self._waiting))
-        if not self._nothing_unvisited:
+        if self._nothing_unvisited:
+            self._rank(min(self._step, len(self._waiting)))
+        else:
+            self._visit()
+        self._step = min(2 * self._step, LARGEST_STEP)
+
+    def _visit(self) -> None:
+        """Visit the next contexts by falling utility."""
+        indices, utilities = self._descent.visit(self._step)
+        self._visited += len(indices)
+        words = self._space.words_of(indices.astype(np.uint64))
+        if self._space.schema.limited:
+            members = self._space.admitted(words)
+            indices, utilities, words = indices[members], utilities[members], words[members]
+        self._wait(indices, self._scores_of(words, utilities))
+        if self._nothing_unvisited:
+            self._rank(len(self._waiting))
+        else:
             ceiling = self._descent.ceiling * self._detector.share_exact.denominator
-            ready = int(np.count_nonzero(self._scores >= ceiling))
+            self._rank(int(np.count_nonzero(self._scores >= ceiling)))
+
+    def _rank(self, ready: int) -> None:
+        """Rank the best of those that wait."""
         self._append(self._waiting[:ready], self._scores[:ready])
         self._waiting, self._scores = self._waiting[ready:], self._scores[ready:]
-        self._step = min(2 * self._step, LARGEST_STEP)
 
     @property
     def scores(self) -> Numbers:

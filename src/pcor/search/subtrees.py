@@ -8,13 +8,15 @@ verdicts are the same to the last context.
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import pairwise, product
+from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
 from pcor.detectors.base import FactorRule
 from pcor.public.schema import MOST_STEPS
 from pcor.public.space import Indices, Space
+from pcor.search.boxes import indices_of, steps_of
+from pcor.search.total_table import total_table
 from pcor.search.validity import Validity
 from pcor.support.arrays import NDArray, np
 from pcor.support.threads import one_by_one
@@ -48,19 +50,7 @@ class Subtrees:
     @cached_property
     def steps(self) -> Steps:
         """The steps of the space, those of a chain from the lowest up."""
-        from pcor._kernels.subtrees import Steps
-
-        lower, higher, strides = [], [], []
-        for levels, stride in zip(self.space.level_bits, self.space.strides, strict=True):
-            for below, own in pairwise(levels):
-                lower.append(own)
-                higher.append(levels[-1] & ~below)
-                strides.append(stride)
-        return Steps(
-            np.array(lower, dtype=np.uint64),
-            np.array(higher, dtype=np.uint64),
-            np.array(strides, dtype=np.int64),
-        )
+        return steps_of(self.space)
 
     def _rows(self, validity: Validity) -> SideRows:
         from pcor._kernels.subtrees import SideRows
@@ -116,24 +106,19 @@ class Subtrees:
 
     def indices_of(self, bits: Indices) -> Indices:
         """Return the indices of contexts, given as bits."""
-        if self.space.binary:
-            return bits
-        indices = np.zeros(len(bits), dtype=np.uint64)
-        for number, stride in enumerate(self.steps.strides):
-            indices += (bits >> np.uint64(number) & np.uint64(1)) * np.uint64(stride)
-        return indices
+        return indices_of(bits, self.space, self.steps)
 
 
 class HeaviestValid:
     """The valid contexts of a space by falling total weight, from a heap of boxes. Private."""
 
     def __init__(self, walk: Subtrees, cells: Cells, weights: NDArray[np.int64]) -> None:
-        from pcor._kernels.subtree_heap import CellWeights, start
+        from pcor._kernels.subtree_heap import start
 
         self._walk = walk
         required = walk.space.step_bits(walk.space.indices_of(cells.cell_required))
-        self._cells = CellWeights(required, np.ascontiguousarray(weights))
-        self._state, self._boxes = start(walk.rows, walk.steps, walk.rule, self._cells)
+        self._weights = total_table(walk.space, required, weights)
+        self._state, self._boxes = start(walk.rows, walk.steps, walk.rule, self._weights)
 
     @property
     def finished(self) -> bool:
@@ -150,7 +135,9 @@ class HeaviestValid:
         from pcor._kernels.subtree_heap import next_valid
 
         found = np.empty((count, 2), dtype=np.int64)
-        self._boxes, number, left = next_valid(self._state, self._cells, self._boxes, looks, found)
+        self._boxes, number, left = next_valid(
+            self._state, self._weights, self._boxes, looks, found
+        )
         bits = found[:number, 1].astype(np.uint64)
         return self._walk.indices_of(bits).astype(np.int64), found[:number, 0], left
 
