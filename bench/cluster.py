@@ -20,6 +20,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ import duckdb
 
 import pcor
 from bench.engines import GROUPS, SCHEMA, generate, outlier, seconds
-from pcor.errors import SourceError
+from pcor.errors import NoValidContext, SourceError
 from pcor.ledger import Ledger
 from tests.helpers import cluster
 from tests.helpers.cluster import Driver, session
@@ -61,7 +62,8 @@ def in_turns(folder: str, key: int) -> dict[str, Any]:
 
     def released() -> None:
         tables.append(pcor.Table(frame, SCHEMA))
-        pcor.release(tables[-1], key, 0.2, "lof")
+        with suppress(NoValidContext):  # it reads the same rows, whatever they say
+            pcor.release(tables[-1], key, 0.2, "lof")
 
     def group_by() -> None:
         session().sql(query).collect()
@@ -90,8 +92,8 @@ def released(books: str, key: int) -> str:
         Ledger(books).release(_tables[-1], key, 1, dataset="rows", detector="lof")
     except SourceError:
         return "refused"
-    except pcor.errors.NoValidContext:
-        return "answered"
+    except NoValidContext:  # an answer too, and charged
+        pass
     return "answered"
 
 
