@@ -71,13 +71,15 @@ def demo() -> tuple[pa.Table, pcor.Schema]:
     return rows, pcor.Schema.from_dict(declared)
 
 
-def random_outliers(table: pcor.Table, numbers: random.Random, count: int) -> list[int]:
-    """Return random records that are LOF outliers in some random context."""
+def random_outliers(
+    table: pcor.Table, numbers: random.Random, count: int, detector: str = "lof"
+) -> list[int]:
+    """Return random records that are outliers in some random context."""
     found: list[int] = []
     while len(found) < count:
         bits = numbers.getrandbits(table.schema.width)
         if all(bits & own for own in table.schema.attribute_masks):
-            flagged = pcor.outliers(table, pcor.Context.from_mask(table.schema, bits))
+            flagged = pcor.outliers(table, pcor.Context.from_mask(table.schema, bits), detector)
             found += [int(numbers.choice(flagged))] if flagged else []
     return found
 

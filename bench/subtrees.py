@@ -1,9 +1,10 @@
-"""``python -m bench.subtrees``: COE, direct releases and the audit of many LOF outliers, in refits.
+"""``python -m bench.subtrees``: COE, direct releases and the audit of many outliers, in refits.
 
 Records are picked as ``random_outliers`` does: a random context, each value in it with chance 1/2,
-and in it a random flagged row. The unit is the refit of bench.naive, measured anew before each
-record, since other work on the machine slows both. Each figure is given twice: by the clock, and by
-the processor time of all cores. Never the median alone: the slowest records are other records.
+and in it a random flagged row; flagged by LOF, but for the releases of Grubbs and Histogram by
+these. The unit is the refit of bench.naive, measured anew before each record, since other work on
+the machine slows both. Each figure is given twice: by the clock, and by the processor time of all
+cores. Never the median alone: the slowest records are other records.
 ``QUICK=1`` looks at fewer of them.
 """
 
@@ -23,7 +24,7 @@ from pcor.audit.neighbours import removals
 from pcor.search.validity import Validity
 from pcor.testing import SeededRandomSource
 
-COE, OTHERS, RELEASES, AUDITS = (6, 2, 30, 2) if QUICK else (40, 5, 200, 15)
+COE, OTHERS, RELEASES, AUDITS = (6, 4, 30, 2) if QUICK else (40, 20, 200, 15)
 
 Seconds = tuple[float, float]
 
@@ -85,8 +86,8 @@ def main() -> None:
     refits = Refits(table, Naive(rows, schema), records[:5])
     print(f"{name}; {len(os.sched_getaffinity(0))} cores")
 
-    def direct(key: int, seed: int) -> None:
-        pcor.release(table, key, 0.2, "lof", "direct", chooser=SeededRandomSource(seed))
+    def direct(key: int, seed: int, detector: str = "lof") -> None:
+        pcor.release(table, key, 0.2, detector, "direct", chooser=SeededRandomSource(seed))
 
     def audit(key: int) -> None:
         removals(Validity(table, table.record(key), pcor.LOF()))
@@ -96,6 +97,10 @@ def main() -> None:
         refits.report(f"complete COE, {detector}", [partial(coe, key) for key in records[:count]])
     draws = [partial(direct, key, seed) for seed, key in enumerate(records)]
     refits.report("direct release, lof", draws)
+    for detector in ("grubbs", "histogram"):
+        own = random_outliers(table, random.Random(0), RELEASES, detector)  # noqa: S311
+        draws = [partial(direct, key, seed, detector) for seed, key in enumerate(own)]
+        refits.report(f"direct release, {detector}", draws)
     refits.report("leave-one-out audit, lof", [partial(audit, key) for key in records[:AUDITS]])
 
 

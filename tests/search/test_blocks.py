@@ -134,6 +134,20 @@ def test_what_hides_a_record_is_removed_on_either_side(
     assert {verdict for _, verdict in settled} >= {grubbs_lattice.NO, grubbs_lattice.YES}
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_record_that_the_other_end_hides_is_found_once_that_is_removed(sign: int) -> None:
+    """30 is no outlier while -40 is there; but -40 is one."""
+    pay = [30.0, -40.0, *[float(number) for number in range(10)] * 3]
+    job = [0, 1, *[0] * 30]
+    schema = pcor.Schema(metric="pay", attributes={"job": [0, 1]})
+    table = pcor.Table(pa.table({"job": job, "pay": [sign * one for one in pay]}), schema)
+    one_test = pcor.Grubbs(tail="upper" if sign > 0 else "lower")
+    for detector, expected in ((pcor.Grubbs(), [True, True]), (one_test, [True, False])):
+        validity = Validity(table, table.record(0), detector)
+        assert block(validity, validity.record.space, 0).valid.tolist() == expected
+        check(validity)
+
+
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("tail", ["both", "upper", "lower"])
 def test_shares_are_critical_values_of_the_share(alpha: float, tail: str) -> None:

@@ -83,8 +83,10 @@ class GrubbsBlocks:
         out: NDArray[np.int8],
     ) -> None:
         """Settle the contexts in which what is beyond V must be removed."""
-        from pcor._kernels.grubbs_lattice import LEAP_DOWN, LEAP_UP, settle_in_leaps
+        from pcor._kernels.grubbs_lattice import LEAP_DOWN, LEAP_UP, UNSURE, settle_in_leaps
 
+        if not self._leaps:
+            out[out >= LEAP_DOWN] = UNSURE
         cells, at = self._cells, self._cells.place(self._value)
         end = int(np.searchsorted(cells.values, self._value, side="right"))
         for mark, side, part in ((LEAP_DOWN, 1, slice(at, None)), (LEAP_UP, -1, slice(0, end))):
@@ -93,6 +95,12 @@ class GrubbsBlocks:
                 distances, counts = side * self._centred[pairs], cells.counts[pairs]
                 beyond = (cells.required[pairs], distances, counts.astype(np.float64))
                 settle_in_leaps(block.words, totals, beyond, mark, critical, out)
+
+    @cached_property
+    def _leaps(self) -> bool:
+        """Whether fewer rows never need a larger share: what is out then stays out."""
+        _, most, shares, _ = self._tables
+        return np.array_equal(most, shares)
 
     @cached_property
     def _tables(self) -> tuple[NDArray[np.float64], ...]:
