@@ -216,7 +216,7 @@ def test_the_scores_of_a_quantile_are_those_of_its_twin(
 
 
 def test_a_number_that_noise_made_impossible_does_not_seem_sure() -> None:
-    planned = PlannedCount("rank", Fraction(1, 10), rows=1, side="high")
+    planned = PlannedCount("rank", Fraction(1, 10), most=1, side="high")
     fact = planned.fact(-100)
     assert (fact.value, fact.low, fact.high) == (1, 1, 1 + planned.width)
 

@@ -17,6 +17,7 @@ from pcor.releasing.fact_draws import FactRows
 from pcor.releasing.run import prepare
 from pcor.rows.engines.duck import relation_engine
 from pcor.search.validity import Validity
+from tests.helpers import naive
 from tests.helpers.engines import LOCAL, SCHEMA, SERVERS, people
 from tests.helpers.same_rows import fact_numbers, same_coe
 
@@ -143,15 +144,38 @@ def test_facts_are_about_the_rows_that_are_kept_and_the_record(
 ) -> None:
     """The true numbers decide the distribution of the facts, and nothing else does."""
     plan = pcor.plan(memory.schema, 1, detector=pcor.LOF(k=5), facts=["count", "rank", "median"])
+    low = pcor.plan(memory.schema, 1, detector=pcor.LOF(k=5), facts="rank:low")
     records = [memory.record(key) for key in careers["key"].to_pylist()[:20]]
     for counted in (True, False):
         record = next(record for record in records if record.counted == counted)
-        read = [FactRows.read(plan.facts, rows, record) for rows in (table, memory)]
+        facts = [*plan.facts, *low.facts]
+        read = [FactRows.read(facts, t, t.record(record.key)) for t in (table, memory)]
         own, held = record.space.fixed, memory.holding(record)
         for mask in (own, (1 << memory.schema.width) - 1, own | 0b1010101010):
-            numbers, expected = (fact_numbers(rows, plan.facts, mask) for rows in read)
+            numbers, expected = (fact_numbers(rows, facts, mask) for rows in read)
             assert numbers == expected
-            assert numbers[0] == held.populations([mask])[0]
+            assert numbers[0] == held.people_in([mask])[0]
+            assert numbers[0] == naive_people(held, mask)
+            for number, side in ((numbers[1], "high"), (numbers[3], "low")):
+                assert number == naive_people(held, mask, record.value, side)
+
+
+def naive_people(
+    table: pcor.Table, mask: int, value: float | None = None, side: str = "high"
+) -> int:
+    """Count the people with a row in a context, as extreme as a metric if one is given."""
+    schema, rows = table.schema, table.rows
+    listed = zip(map(str, table.people), rows.cells[rows.cell].tolist(), rows.metric, strict=True)
+    extreme = [
+        (who, tuple(codes), metric)
+        for who, codes, metric in listed
+        if value is None or (metric >= value if side == "high" else metric <= value)
+    ]
+    allowed = [
+        {code for code in range(len(attribute.values)) if mask >> offset + code & 1}
+        for attribute, offset in zip(schema.attributes, schema.offsets, strict=True)
+    ]
+    return naive.people(extreme, allowed)
 
 
 @pytest.mark.parametrize("place", ["duckdb", "polars"])
