@@ -230,6 +230,31 @@ def test_where_rows_of_a_person_are_left_out_the_sentence_says_so() -> None:
     )
 
 
+def test_people_are_called_people_and_a_certificate_says_what_was_counted() -> None:
+    people: dict[str, Any] = {"person": "who", "rows_per_person": 3}
+    schema = pcor.Schema(metric="pay", attributes={"job": ["a", "b"]}, rows="claims", **people)
+    cost = Fraction(1, 10)
+    told = [Fact("count", 90, 80, 100, cost, True), Fact("rank", 3, 1, 13, cost, True)]
+    assert in_words(told, schema, pcor.LOF()) == (
+        "about 90 people (80 to 100), about 3 (1 to 13) of them as high"
+    )
+    assert in_words(told[1:], schema, pcor.LOF()) == "about 3 (1 to 13) people as high"
+    assert told[0].to_dict()["counts"] == "people"
+    assert [Fact.from_dict(fact.to_dict()) for fact in told] == told
+    assert [fact.label for fact in told] == ["count of people", "rank of people"]
+    older = told[0].to_dict()
+    del older["counts"]  # from before people were counted
+    assert in_words([Fact.from_dict(older)], schema, pcor.LOF()) == "about 90 claims (80 to 100)"
+
+
+def test_a_plan_says_that_people_are_counted_for_the_price_of_one() -> None:
+    people: dict[str, Any] = {"person": "who", "rows_per_person": 8}
+    schema = pcor.Schema(metric="pay", attributes={"job": ["a", "b"]}, **people)
+    rows = pcor.Schema(metric="pay", attributes={"job": ["a", "b"]})
+    by_person, by_row = (pcor.plan(one, 1, facts="count").accuracy[0] for one in (schema, rows))
+    assert by_person == by_row.replace("the count", "the count of people")
+
+
 @pytest.mark.parametrize(("factor", "accepted"), [("1", True), ("0.7", False), ("1.3", False)])
 def test_a_quantile_is_drawn_with_the_stated_chances(factor: str, accepted: bool) -> None:
     """20,000 draws, chi-square with a false-alarm rate of 1e-9."""

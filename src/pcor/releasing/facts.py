@@ -326,6 +326,11 @@ class Fact:
         return float(CONFIDENCE)
 
     @property
+    def label(self) -> str:
+        """What a table of facts calls it."""
+        return f"{self.name} of people" if self.people else self.name
+
+    @property
     def side(self) -> str | None:
         """For a rank that names its side, that side."""
         return self.name.partition(":")[2] if self.name.startswith("rank:") else None

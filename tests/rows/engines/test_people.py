@@ -12,7 +12,7 @@ import pytest
 from pyarrow import csv
 
 import pcor
-from pcor.errors import ParameterError, RecordError, SourceError
+from pcor.errors import ParameterError, RecordError, SourceError, TooLarge
 from pcor.releasing.fact_draws import FactRows
 from pcor.releasing.run import prepare
 from pcor.rows.engines.duck import relation_engine
@@ -158,6 +158,28 @@ def test_facts_are_about_the_rows_that_are_kept_and_the_record(
             assert numbers[0] == naive_people(held, mask)
             for number, side in ((numbers[1], "high"), (numbers[3], "low")):
                 assert number == naive_people(held, mask, record.value, side)
+
+
+def test_people_of_other_rows_are_refused() -> None:
+    connection = duckdb.connect()
+    rows = "SELECT i AS key, i // 2 AS who, 10.0 * i AS pay, 'a' AS job FROM range(9) t(i)"
+    connection.sql(f"CREATE TABLE pay AS {rows}")
+    schema = pcor.Schema("pay", {"job": ["a"]}, "key", person="who", rows_per_person=2)
+    table = pcor.Table(connection.table("pay"), schema)
+    connection.sql("UPDATE pay SET pay = 11 WHERE key = 3")
+    with pytest.raises(SourceError, match="rows changed"):
+        table.read_people()
+
+
+def test_more_people_than_an_engine_may_hand_over_are_refused_before_the_charge() -> None:
+    rows = duckdb.sql("SELECT i AS key, i AS who, 10.0 * i AS pay, 'a' AS job FROM range(9) t(i)")
+    schema = pcor.Schema("pay", {"job": ["a"]}, "key", person="who", rows_per_person=2)
+    budget = pcor.Budget(1)
+    with pytest.raises(TooLarge, match="pairs of a person and a cell"):
+        pcor.release(
+            pcor.Table(rows, schema, pairs=8), 3, 1, pcor.LOF(k=2), facts="count", budget=budget
+        )
+    assert budget.left == 1
 
 
 def naive_people(
