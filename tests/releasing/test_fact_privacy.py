@@ -124,7 +124,7 @@ def test_a_fact_with_seven_tenths_of_its_sensitivity_is_noticed(
     monkeypatch.setattr(
         facts_module,
         "_planned",
-        lambda *given: replace(planned(*given), rows=Fraction(7, 10)),  # type: ignore[arg-type]
+        lambda *given: replace(planned(*given), most=Fraction(7, 10)),  # type: ignore[arg-type]
     )
     assert worst() > epsilon
 

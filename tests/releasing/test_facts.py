@@ -216,7 +216,7 @@ def test_the_scores_of_a_quantile_are_those_of_its_twin(
 
 
 def test_a_number_that_noise_made_impossible_does_not_seem_sure() -> None:
-    planned = PlannedCount("rank", Fraction(1, 10), rows=1, side="high")
+    planned = PlannedCount("rank", Fraction(1, 10), most=1, side="high")
     fact = planned.fact(-100)
     assert (fact.value, fact.low, fact.high) == (1, 1, 1 + planned.width)
 
@@ -228,6 +228,31 @@ def test_where_rows_of_a_person_are_left_out_the_sentence_says_so() -> None:
     assert in_words([told], schema, pcor.LOF()) == (
         "about 90 claims (80 to 100); of each person at most 3 claims are counted"
     )
+
+
+def test_people_are_called_people_and_a_certificate_says_what_was_counted() -> None:
+    people: dict[str, Any] = {"person": "who", "rows_per_person": 3}
+    schema = pcor.Schema(metric="pay", attributes={"job": ["a", "b"]}, rows="claims", **people)
+    cost = Fraction(1, 10)
+    told = [Fact("count", 90, 80, 100, cost, True), Fact("rank", 3, 1, 13, cost, True)]
+    assert in_words(told, schema, pcor.LOF()) == (
+        "about 90 people (80 to 100), about 3 (1 to 13) of them as high"
+    )
+    assert in_words(told[1:], schema, pcor.LOF()) == "about 3 (1 to 13) people as high"
+    assert told[0].to_dict()["counts"] == "people"
+    assert [Fact.from_dict(fact.to_dict()) for fact in told] == told
+    assert [fact.label for fact in told] == ["count of people", "rank of people"]
+    older = told[0].to_dict()
+    del older["counts"]  # from before people were counted
+    assert in_words([Fact.from_dict(older)], schema, pcor.LOF()) == "about 90 claims (80 to 100)"
+
+
+def test_a_plan_says_that_people_are_counted_for_the_price_of_one() -> None:
+    people: dict[str, Any] = {"person": "who", "rows_per_person": 8}
+    schema = pcor.Schema(metric="pay", attributes={"job": ["a", "b"]}, **people)
+    rows = pcor.Schema(metric="pay", attributes={"job": ["a", "b"]})
+    by_person, by_row = (pcor.plan(one, 1, facts="count").accuracy[0] for one in (schema, rows))
+    assert by_person == by_row.replace("the count", "the count of people")
 
 
 @pytest.mark.parametrize(("factor", "accepted"), [("1", True), ("0.7", False), ("1.3", False)])

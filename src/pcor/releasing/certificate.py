@@ -380,7 +380,7 @@ def _numbers(release: Release) -> str:
     schema, rows = release.plan.schema, []
     for fact in release.facts:
         value, low, high = numbers_in_words(fact, schema)
-        rows.append((fact.name, value, f"{low} to {high}", plain(fact.epsilon)))
+        rows.append((fact.label, value, f"{low} to {high}", plain(fact.epsilon)))
     rounding = rounding_in_words(release.facts, schema)
     chance = f"{100 * release.facts[0].confidence:g}"
     return markup.table(("number", "about", "between", "epsilon"), rows) + markup.paragraph(

@@ -18,6 +18,7 @@ from pcor.mechanism.noise import draw_discrete_laplace
 from pcor.mechanism.randomness import RandomSource
 from pcor.public.grid import MetricGrid
 from pcor.releasing.facts import Fact, PlannedCount, PlannedFact, PlannedQuantile, plausible
+from pcor.rows.people_cells import PeopleCells
 from pcor.rows.table import Record, Table
 
 _Range = tuple[float, float]
@@ -30,13 +31,19 @@ def fact_ranges(facts: Sequence[PlannedFact], records: Sequence[Record]) -> list
 
 def _sides(facts: Sequence[PlannedFact]) -> list[str]:
     """Return the sides of the ranks among some facts."""
-    return [fact.side for fact in facts if isinstance(fact, PlannedCount) and fact.side]
+    ranks = [fact for fact in facts if isinstance(fact, PlannedCount) and not fact.people]
+    return [fact.side for fact in ranks if fact.side]
 
 
 def fact_grid(facts: Sequence[PlannedFact]) -> MetricGrid | None:
     """Return the grid at whose points rows will be counted, if a fact needs that."""
     grids = (fact.grid for fact in facts if isinstance(fact, PlannedQuantile))
     return next(grids, None)  # a metric has one grid at most
+
+
+def count_people(facts: Sequence[PlannedFact]) -> bool:
+    """Tell whether a fact is a number of people, who are counted once, whatever rows they have."""
+    return any(isinstance(fact, PlannedCount) and fact.people for fact in facts)
 
 
 def _extreme(side: str, value: float) -> _Range:
@@ -51,10 +58,14 @@ class FactRows:
     Attributes:
         table: the rows, with the record among those that are counted.
         extreme: for each side of a rank, the rows of each cell that are as extreme as the record.
+        value: the record's own metric.
+        people: which cells each person has rows in, where people are counted.
     """
 
     table: Table
     extreme: dict[str, NDArray[np.int64]]
+    value: float
+    people: PeopleCells | None
 
     @classmethod
     def read(cls, facts: Sequence[PlannedFact], table: Table, record: Record) -> FactRows:
@@ -66,10 +77,14 @@ class FactRows:
         extreme = {
             side: table.cells.rows_between(*_extreme(side, record.value)) for side in _sides(facts)
         }
-        return cls(table, extreme)
+        people = table.people_cells(record) if count_people(facts) else None
+        return cls(table, extreme, record.value, people)
 
     def number(self, fact: PlannedCount, mask: int) -> int:
         """Return the true count or rank in a context."""
+        if fact.people and self.people is not None:
+            ends = _extreme(fact.side, self.value) if fact.side else (-math.inf, math.inf)
+            return self.people.count(self.table.covered_cells(mask), *ends)
         cells = self.table.cells
         weights = cells.cell_counts if fact.side is None else self.extreme[fact.side]
         return int(cells.totals(self.table.words([mask]), weights)[0])

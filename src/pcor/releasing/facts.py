@@ -4,7 +4,8 @@ Public: everything here, what a fact costs, how its noise is made and how far of
 declared share of the total epsilon is split evenly over the facts; the draw of the context has the
 rest. The true numbers are in ``pcor.releasing.fact_draws``; docs/proofs/facts.md has the proofs.
 
-- ``count``: the rows of the context. Discrete Laplace noise.
+- ``count``: the rows of the context; where the schema says whose rows are whose, the people who
+  have one. Discrete Laplace noise.
 - ``rank``: how many of them are at least as extreme as the record, which is one of them. The side
   is the detector's; where that looks at both it is "high", unless ``rank:low`` is asked for.
 - ``median``, ``quantile:0.95``: the exponential mechanism over the metric's public grid. Three
@@ -114,24 +115,26 @@ def read_share(given: object) -> Fraction:
 
 @dataclass(frozen=True)
 class PlannedCount:
-    """A number of rows that will be released with discrete Laplace noise.
+    """A number of rows, or of people, that will be released with discrete Laplace noise.
 
     Attributes:
         name: ``"count"``, or a rank.
         epsilon: what it costs.
-        rows: how many rows whoever is protected can have, and so move it by.
+        most: how much whoever is protected can move it by, with all of their rows.
         side: for a rank, whether rows at least as ``"high"`` or as ``"low"`` are counted.
+        people: whether people are counted, each once, and not rows.
     """
 
     name: str
     epsilon: Fraction
-    rows: int
+    most: int
     side: str | None = None
+    people: bool = False
 
     @property
     def rate(self) -> Fraction:
         """How fast the chance of noise falls with its size, by factors of e."""
-        return self.epsilon / self.rows
+        return self.epsilon / self.most
 
     @property
     def width(self) -> int:
@@ -148,7 +151,8 @@ class PlannedCount:
     @property
     def accuracy(self) -> str:
         """How far off it can be, in the middle of a sentence."""
-        return f"the {_spoken(self.name)} within {self.width:,} of the truth"
+        of_people = " of people" if self.people else ""
+        return f"the {_spoken(self.name)}{of_people} within {self.width:,} of the truth"
 
     def fact(self, noisy: int) -> Fact:
         """Return what is released of a noisy number. V is there, so there is at least one row.
@@ -158,7 +162,7 @@ class PlannedCount:
         """
         value = max(1, noisy)
         low, high = max(1, value - self.width), value + self.width
-        return Fact(self.name, value, low, high, self.epsilon)
+        return Fact(self.name, value, low, high, self.epsilon, self.people)
 
 
 @dataclass(frozen=True)
@@ -168,7 +172,7 @@ class PlannedQuantile:
     Attributes:
         name: ``"median"``, or ``"quantile:0.95"``.
         epsilon: what it costs: three draws.
-        rows: how many rows whoever is protected can have.
+        most: how many rows whoever is protected can have.
         share: which quantile, a / c.
         grid: from which numbers it is drawn.
         replaced: whether rows that arrive can take the place of as many others.
@@ -176,7 +180,7 @@ class PlannedQuantile:
 
     name: str
     epsilon: Fraction
-    rows: int
+    most: int
     share: Fraction
     grid: MetricGrid
     replaced: bool = False
@@ -189,7 +193,7 @@ class PlannedQuantile:
         """
         a, c = self.share.as_integer_ratio()
         each = c if self.replaced else max(a, c - a)
-        return self.epsilon / _DRAWS / (2 * self.rows * each)
+        return self.epsilon / _DRAWS / (2 * self.most * each)
 
     @property
     def shift(self) -> int:
@@ -256,14 +260,14 @@ def plan_facts(
 
 
 def _planned(name: str, epsilon: Fraction, schema: Schema, detector: Detector) -> PlannedFact:
-    # Rows that arrive where others leave cancel out in a number of rows, not in quantiles' scores.
+    # A person is counted once, whatever rows they have: nobody moves a number by more than 1.
     unit, grid = schema.unit, schema.metric.grid
     if name == "count":
-        return PlannedCount(name, epsilon, unit.rows)
+        return PlannedCount(name, epsilon, 1, people=unit.is_person)
     if name.startswith("rank"):
         # By the settings alone: on which side of the others V lies depends on their rows.
         side = rank_side(name, detector)
-        return PlannedCount(name, epsilon, unit.rows, side)
+        return PlannedCount(name, epsilon, 1, side, people=unit.is_person)
     if grid is None:
         raise ParameterError(f"facts: {name!r} cannot be had: {NO_GRID}")
     return PlannedQuantile(name, epsilon, unit.rows, _quantile(name), grid, unit.chooses)
@@ -306,6 +310,7 @@ class Fact:
             and public numbers alone. Of a quantile the true number is that of the metrics rounded
             to the grid: at an end of the grid it may be anything beyond.
         epsilon: what it cost, exact.
+        people: whether it is a number of people, and not of rows.
     """
 
     name: str
@@ -313,11 +318,17 @@ class Fact:
     low: float
     high: float
     epsilon: Fraction
+    people: bool = False
 
     @property
     def confidence(self) -> float:
         """The chance, at least, that the interval has the true number."""
         return float(CONFIDENCE)
+
+    @property
+    def label(self) -> str:
+        """What a table of facts calls it."""
+        return f"{self.name} of people" if self.people else self.name
 
     @property
     def side(self) -> str | None:
@@ -333,13 +344,15 @@ class Fact:
             "high": self.high,
             "confidence": self.confidence,
             "epsilon": plain(self.epsilon),
+            **({"counts": "people"} if self.people else {}),
         }
 
     @classmethod
     def from_dict(cls, told: Mapping[str, Any]) -> Fact:
         """Read what a certificate holds."""
         numbers = (told["value"], told["low"], told["high"])
-        return cls(str(told["name"]), *numbers, Fraction(told["epsilon"]))
+        by_person = told.get("counts") == "people"
+        return cls(str(told["name"]), *numbers, Fraction(told["epsilon"]), by_person)
 
 
 def plausible(facts: Sequence[Fact]) -> list[Fact]:
@@ -414,9 +427,10 @@ def in_words(facts: Sequence[Fact], schema: Schema, detector: Detector) -> str:
         if _is_quantile(fact):
             quantiles.append(_quantile_in_words(fact, schema, bare=bool(quantiles)))
         elif fact.name == "count":
-            counted.append(f"about {fact.value:,} {schema.noun} ({_interval(fact, schema)})")
+            noun = counted_noun(fact.people, schema)
+            counted.append(f"about {fact.value:,} {noun} ({_interval(fact, schema)})")
         else:
-            of_whom = "of them" if counted else schema.noun
+            of_whom = "of them" if counted else counted_noun(fact.people, schema)
             side = rank_side(fact.name, detector)
             counted.append(f"about {fact.value:,} ({_interval(fact, schema)}) {of_whom} as {side}")
     if (counted or quantiles) and schema.unit.chooses:
@@ -424,6 +438,11 @@ def in_words(facts: Sequence[Fact], schema: Schema, detector: Detector) -> str:
     else:
         kept = ""
     return "; ".join(filter(None, [", ".join(counted), " and ".join(quantiles), kept]))
+
+
+def counted_noun(people: bool, schema: Schema) -> str:
+    """Return what is counted, as a sentence calls it."""
+    return "people" if people else schema.noun
 
 
 def _quantile_in_words(fact: Fact, schema: Schema, *, bare: bool) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pcor.errors import ParameterError, sendable
 from pcor.public import wording
 from pcor.releasing.certificate import NOT_PRIVATE, Release, carried, day_of, plain_words
-from pcor.releasing.facts import Fact, rank_side, rounding_in_words
+from pcor.releasing.facts import Fact, counted_noun, rank_side, rounding_in_words
 from pcor.releasing.quantile_bar import BarMark, BarPoint, quantile_bar
 from pcor.releasing.signature import check_key, sign_page
 from pcor.support.ed25519 import ALGORITHM, SigningKey
@@ -267,7 +267,7 @@ def _factor(epsilon: float) -> str:
 def _fact(release: Release, fact: Mapping[str, Any]) -> LetterFact:
     value, high = (_written(release, fact, fact[part]) for part in ("value", "high"))
     low = _written(release, fact, fact["low"], unit=False)  # "between 750 and 900 dollars"
-    return LetterFact(_fact_words(release, fact["name"]), value, low, high)
+    return LetterFact(_fact_words(release, fact), value, low, high)
 
 
 def _written(release: Release, fact: Mapping[str, Any], number: float, *, unit: bool = True) -> str:
@@ -278,13 +278,15 @@ def _written(release: Release, fact: Mapping[str, Any], number: float, *, unit: 
     return wording.amount(number, metric.unit if unit else None) + beyond
 
 
-def _fact_words(release: Release, name: str) -> str:
+def _fact_words(release: Release, fact: Mapping[str, Any]) -> str:
     """Say which number a fact is; one of a kind that is not known here keeps its name."""
+    name = str(fact["name"])
     share = _share(name)
     if share is not None:
         return "half are below" if share == 0.5 else f"{100 * share:g} % are below"
     if name == "count":
-        return f"number of {release.plan.schema.noun}"
+        people = fact.get("counts") == "people"
+        return f"number of {counted_noun(people, release.plan.schema)}"
     if name.partition(":")[0] == "rank":
         side = rank_side(name, release.plan.detector)
         return f"of them at least as {side}, this one included"
@@ -306,7 +308,7 @@ def _picture(release: Release, facts: Sequence[Mapping[str, Any]]) -> str:
     """Draw the quantiles, and the record between them where its metric is shown."""
     points = [
         BarPoint(
-            _fact_words(release, fact["name"]),
+            _fact_words(release, fact),
             float(fact["value"]),
             float(fact["low"]),
             float(fact["high"]),

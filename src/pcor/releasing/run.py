@@ -26,7 +26,7 @@ from pcor.public.context import Context
 from pcor.public.guarantee import OCDP, Guarantee
 from pcor.releasing.budget import NO_BOOKS
 from pcor.releasing.certificate import Release
-from pcor.releasing.fact_draws import FactRows, draw_facts, fact_grid, fact_ranges
+from pcor.releasing.fact_draws import FactRows, count_people, draw_facts, fact_grid, fact_ranges
 from pcor.releasing.payment import Payer, check_payer, pay_and_draw
 from pcor.releasing.plan import Plan
 from pcor.releasing.request import Request
@@ -222,6 +222,8 @@ def _prepare(plan: Plan, table: Table, records: Sequence[Record]) -> None:
     ranges = fact_ranges(plan.facts, records)
     with others_code(f"the detector {plan.detector.name!r}"):
         table.prepare(records, plan.detector, ranges, fact_grid(plan.facts))
+    if count_people(plan.facts):
+        table.read_people()
 
 
 def _read_for_utility(plan: Plan, table: Table) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from pcor.rows.encoded_rows import EncodedRows
 from pcor.rows.encoding import encode
 from pcor.rows.engines.source import open_engine
 from pcor.rows.keys import check_key, find_rows, plain_key
+from pcor.rows.people_cells import PeopleCells
 from pcor.rows.queries.pushdown import KeyedRow, Pushdown
 from pcor.rows.queries.queries import PAIRS_LIMIT
 from pcor.rows.remote import RemoteCellTable, allowed_codes
@@ -53,6 +54,8 @@ class Record:
     space: Space
     # Whether it is among the rows that are counted, also where a person has more.
     counted: bool = True
+    # Whose it is in an engine, where it is not counted. Private.
+    person: object = field(default=None, compare=False)
 
 
 def check_table(table: object) -> None:
@@ -171,9 +174,9 @@ class Table:
             raise RecordError(
                 f"{self.schema.id} {key!r} names more than one row; the id column must be unique"
             )
-        own_key, value, codes, counted = found[0]
+        own_key, value, codes, counted, person = found[0]
         space = Space(self.schema, mask_of(self.schema, codes))
-        return Record(plain_key(own_key), value, space, counted)
+        return Record(plain_key(own_key), value, space, counted, None if counted else person)
 
     def find(self, key: int | str) -> list[KeyedRow]:
         """Return the rows that a key names; more than one only to say so. Private."""
@@ -332,6 +335,31 @@ class Table:
         columns = groups.starts, groups.cells, groups.counts
         in_slices(len(masks), lambda s: people_totals(words[s], required, *columns, out[s]), 64)
         return out
+
+    def people_cells(self, record: Record) -> PeopleCells:
+        """Return which cells each person has rows in, the record's row among them. Private.
+
+        Raises:
+            TooLarge: an engine may not hand over that many lines, whatever the record.
+        """
+        if self.pushdown is None:
+            held = self.holding(record)
+            people, cells = held.people.astype(np.int64), held.rows.cell.astype(np.int64)
+            return PeopleCells(people, cells, held.rows.metric, held.rows.metric)
+        names, lines = self.pushdown.people
+        if record.counted:
+            return lines
+        # The record's own person may have rows that are counted, too.
+        person = pc.index(names, pa.scalar(record.person, names.type)).as_py()
+        required = self.words([record.space.fixed])[0]
+        here = (self.holding(record).cells.cell_required == required).all(axis=1)
+        own = None if person < 0 else person
+        return lines.with_row(own, int(np.flatnonzero(here)[0]), record.value)
+
+    def read_people(self) -> None:
+        """Read which cells each person has rows in, where an engine has to be asked. Private."""
+        if self.pushdown is not None:
+            self.pushdown.people  # noqa: B018 (remembered)
 
     def check_people_known(self) -> None:
         """Refuse to count people where it is not known here whose rows are whose.

@@ -12,11 +12,12 @@ import pytest
 from pyarrow import csv
 
 import pcor
-from pcor.errors import ParameterError, RecordError, SourceError
+from pcor.errors import ParameterError, RecordError, SourceError, TooLarge
 from pcor.releasing.fact_draws import FactRows
 from pcor.releasing.run import prepare
 from pcor.rows.engines.duck import relation_engine
 from pcor.search.validity import Validity
+from tests.helpers import naive
 from tests.helpers.engines import LOCAL, SCHEMA, SERVERS, people
 from tests.helpers.same_rows import fact_numbers, same_coe
 
@@ -143,15 +144,60 @@ def test_facts_are_about_the_rows_that_are_kept_and_the_record(
 ) -> None:
     """The true numbers decide the distribution of the facts, and nothing else does."""
     plan = pcor.plan(memory.schema, 1, detector=pcor.LOF(k=5), facts=["count", "rank", "median"])
+    low = pcor.plan(memory.schema, 1, detector=pcor.LOF(k=5), facts="rank:low")
     records = [memory.record(key) for key in careers["key"].to_pylist()[:20]]
     for counted in (True, False):
         record = next(record for record in records if record.counted == counted)
-        read = [FactRows.read(plan.facts, rows, record) for rows in (table, memory)]
+        facts = [*plan.facts, *low.facts]
+        read = [FactRows.read(facts, t, t.record(record.key)) for t in (table, memory)]
         own, held = record.space.fixed, memory.holding(record)
         for mask in (own, (1 << memory.schema.width) - 1, own | 0b1010101010):
-            numbers, expected = (fact_numbers(rows, plan.facts, mask) for rows in read)
+            numbers, expected = (fact_numbers(rows, facts, mask) for rows in read)
             assert numbers == expected
-            assert numbers[0] == held.populations([mask])[0]
+            assert numbers[0] == held.people_in([mask])[0]
+            assert numbers[0] == naive_people(held, mask)
+            for number, side in ((numbers[1], "high"), (numbers[3], "low")):
+                assert number == naive_people(held, mask, record.value, side)
+
+
+def test_people_of_other_rows_are_refused() -> None:
+    connection = duckdb.connect()
+    rows = "SELECT i AS key, i // 2 AS who, 10.0 * i AS pay, 'a' AS job FROM range(9) t(i)"
+    connection.sql(f"CREATE TABLE pay AS {rows}")
+    schema = pcor.Schema("pay", {"job": ["a"]}, "key", person="who", rows_per_person=2)
+    table = pcor.Table(connection.table("pay"), schema)
+    connection.sql("UPDATE pay SET pay = 11 WHERE key = 3")
+    with pytest.raises(SourceError, match="rows changed"):
+        table.read_people()
+
+
+def test_more_people_than_an_engine_may_hand_over_are_refused_before_the_charge() -> None:
+    rows = duckdb.sql("SELECT i AS key, i AS who, 10.0 * i AS pay, 'a' AS job FROM range(9) t(i)")
+    schema = pcor.Schema("pay", {"job": ["a"]}, "key", person="who", rows_per_person=2)
+    budget = pcor.Budget(1)
+    with pytest.raises(TooLarge, match="pairs of a person and a cell"):
+        pcor.release(
+            pcor.Table(rows, schema, pairs=8), 3, 1, pcor.LOF(k=2), facts="count", budget=budget
+        )
+    assert budget.left == 1
+
+
+def naive_people(
+    table: pcor.Table, mask: int, value: float | None = None, side: str = "high"
+) -> int:
+    """Count the people with a row in a context, as extreme as a metric if one is given."""
+    schema, rows = table.schema, table.rows
+    listed = zip(map(str, table.people), rows.cells[rows.cell].tolist(), rows.metric, strict=True)
+    extreme = [
+        (who, tuple(codes), metric)
+        for who, codes, metric in listed
+        if value is None or (metric >= value if side == "high" else metric <= value)
+    ]
+    allowed = [
+        {code for code in range(len(attribute.values)) if mask >> offset + code & 1}
+        for attribute, offset in zip(schema.attributes, schema.offsets, strict=True)
+    ]
+    return naive.people(extreme, allowed)
 
 
 @pytest.mark.parametrize("place", ["duckdb", "polars"])

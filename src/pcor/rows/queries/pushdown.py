@@ -38,6 +38,7 @@ from pcor.rows.encoding import (
 )
 from pcor.rows.engines.base import Engine, rows_changed
 from pcor.rows.people import check_bound, check_named
+from pcor.rows.people_cells import PeopleCells
 from pcor.rows.queries.nearest import Layers, nearest_by_layers
 from pcor.rows.queries.queries import (
     PAIRS_LIMIT,
@@ -101,6 +102,7 @@ class KeyedRow(NamedTuple):
     value: float
     codes: tuple[int, ...]
     counted: bool = True
+    person: object = None  # whose it is, where it may not be counted
 
 
 class Counted(NamedTuple):
@@ -194,12 +196,15 @@ class Pushdown:
     def _found(self, tables: Sequence[str]) -> list[KeyedRow]:
         names, where = [*self._questions.names, "x", "counted"], self._questions.where()
         only = ", ".join(f"MIN({name}) AS {name}" for name in names)
-        query = f"SELECT k, COUNT(*) AS n, {only} FROM pcor_coded {where} GROUP BY k"
+        own = ", pcor_person" if self.schema.unit.chooses else ""
+        by = f"k{own}"
+        query = f"SELECT {by}, COUNT(*) AS n, {only} FROM pcor_coded {where} GROUP BY {by}"
         found = self._questions.ask(query, *tables)
         columns = [found.column(name).to_pylist() for name in (*names, "k", "n")]
+        whose = found.column("pcor_person").to_pylist() if own else [None] * found.num_rows
         return [
-            KeyedRow(key, float(value), tuple(map(int, codes)), bool(counted))
-            for *codes, value, counted, key, count in zip(*columns, strict=True)
+            KeyedRow(key, float(value), tuple(map(int, codes)), bool(counted), person)
+            for *codes, value, counted, key, count, person in zip(*columns, whose, strict=True)
             for _ in range(min(count, 2))
         ]
 
@@ -327,6 +332,28 @@ class Pushdown:
         self._check_state(found)
         at = np.minimum(column(found, "pcor_point", np.float64), last)
         return Pairs(self._cell_numbers(found), at, column(found, "n", np.int64))
+
+    @cached_property
+    def people(self) -> tuple[pa.Array, PeopleCells]:
+        """Who has rows in which cells, counted rows alone: the people, and a line for each cell."""
+        queries = self._questions
+        by = ", ".join(["pcor_person", *queries.names])
+        asked = queries.counted | {"lowest": "MIN(x)", "highest": "MAX(x)"}
+        found = queries.ask(
+            f"SELECT {by}, {', '.join(named(asked.values(), asked))} FROM pcor_coded "
+            f"{queries.where()} GROUP BY {by} LIMIT {queries.limit + 1}",
+            *queries.coded(everybody=not self.schema.unit.chooses),
+        )
+        queries.check_size(found.num_rows, "pairs of a person and a cell")
+        self._check_state(found)
+        whose = found.column("pcor_person").combine_chunks().dictionary_encode()
+        lines = PeopleCells(
+            whose.indices.to_numpy().astype(np.int64),
+            self._cell_numbers(found).astype(np.int64),
+            column(found, "lowest", np.float64),
+            column(found, "highest", np.float64),
+        )
+        return whose.dictionary, lines
 
     def above(self, values: Sequence[float]) -> Floats:
         """Return of each cell's rows above each metric count, sum, squares; and how many equal it.

@@ -126,7 +126,7 @@ class Queries:
         more = [f"{key} AS k", f"CASE WHEN {where} THEN 1 ELSE 0 END AS asked"]
         most = self.schema.unit.rows
         counted = f"CASE WHEN pcor_alike <= {most} THEN 1 ELSE 0 END AS counted"
-        columns = [*self.names, "x", "k", counted]
+        columns = [*self.names, "x", "k", counted, "pcor_person"]
         asked = select("pcor_coded", columns, "pcor_ranked WHERE asked = 1")
         return [*self.sql_encoding.lists, *self._ranked(codes, more, rows), asked]
 

@@ -68,7 +68,7 @@ def show_release(request: Request, key: Asker, name: Identifier) -> Response:
         certificate=certificate,
         error=error,
         headline="" if released is None else released.headline,
-        numbers=[(fact.name, *numbers_in_words(fact, plan.schema)) for fact in facts],
+        numbers=[(fact.label, *numbers_in_words(fact, plan.schema)) for fact in facts],
         rounding=rounding_in_words(facts, plan.schema),
         plan=plan,
         grid=() if certificate is None else grid(registration.schema, certificate["bits"]),
