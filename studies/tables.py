@@ -74,3 +74,26 @@ def careers(rows: int = 51_000, seed: int = 0) -> pa.Table:
         "salary": np.round(pay, 2),
     }
     return pa.table({name: column[:rows] for name, column in columns.items()})
+
+
+# How many values the attributes of the table of many values have: 2^30 contexts for a record.
+MANY_SIZES = (7, 6, 5, 5, 4, 4, 4, 3)
+
+
+def many_values(rows: int = 100_000, seed: int = 0) -> pa.Table:
+    """Return amounts by eight attributes, as skewed and dependent as the census-like table.
+
+    Each value moves the amount by some percent; what is left has a long tail.
+    """
+    numbers = np.random.default_rng(seed)
+    columns: dict[str, np.ndarray] = {}
+    before, level = np.zeros(rows, dtype=np.int64), np.zeros(rows)
+    for place, size in enumerate(MANY_SIZES):
+        shares = 1.0 / np.arange(1, size + 1) ** 2.2
+        drawn = numbers.choice(size, rows, p=shares / shares.sum())
+        leaning = numbers.random(rows) < 0.35
+        before = np.where(leaning, (drawn + before) % size, drawn)
+        columns[f"a{place}"] = before
+        level += numbers.normal(0, 0.08, size)[before]
+    noise = numbers.normal(0, 0.15, rows) + numbers.standard_t(3, rows) * 0.03
+    return pa.table(columns | {"amount": np.round(60_000 * np.exp(level + noise), 2)})

@@ -149,6 +149,36 @@ def test_auto_enumerates_a_small_space_and_climbs_in_a_large_one() -> None:
     assert get_search("auto", large).name == "widest_first"
 
 
+def test_auto_draws_from_more_contexts_where_subtrees_are_settled_at_once() -> None:
+    """2^29 contexts; what decides is public: detector, brevity, limits on whole contexts."""
+    attributes = {"job": list(range(30))}
+    large = pcor.Schema(metric="pay", attributes=attributes)
+    for search in ("auto", "direct"):
+        assert pcor.plan(large, 1, search=search).search == pcor.Direct(limit=1 << 30)
+    assert pcor.plan(large, 1, samples=5).search.name == "widest_first"
+    assert pcor.plan(large, 1, limit=1 << 28).search.name == "widest_first"
+    assert pcor.plan(large, 1, brevity=3).search.name == "widest_first"
+    assert pcor.plan(large, 1, detector="grubbs").search.name == "widest_first"
+    assert pcor.plan(large, 1, detector=pcor.LOF(k=101)).search.name == "widest_first"
+    with pytest.raises(pcor.errors.TooLarge, match="the limit of 16,777,216"):
+        pcor.plan(large, 1, search="direct", detector="grubbs")
+    larger = pcor.Schema(metric="pay", attributes={"job": list(range(32))})
+    assert pcor.plan(larger, 1).search.name == "widest_first"
+    assert pcor.plan(larger, 1, limit=1 << 40).search == pcor.Direct(limit=1 << 40)
+
+
+def test_a_small_space_has_the_limit_that_it_had() -> None:
+    """Its plan is the same request as before."""
+    assert pcor.plan(SCHEMA, 1).search.describe() == {"name": "direct", "limit": 1 << 24}
+
+
+def test_memory_is_no_part_of_a_request() -> None:
+    assert pcor.Direct(memory=64) == pcor.Direct()
+    assert pcor.Direct(memory=64).describe() == pcor.Direct().describe()
+    with pytest.raises(ParameterError, match="memory"):
+        pcor.Direct(memory=0)
+
+
 def test_auto_lists_a_space_only_where_the_draw_need_not() -> None:
     """2^15 contexts: ordered draws end early, a refit of each would take minutes."""
     middling = pcor.Schema(metric="pay", attributes={"job": list(range(16))})

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import pcor
 from pcor.mechanism.ordered_selection import draw_first
-from pcor.search import best_first, subtrees_first
+from pcor.search import best_first, heaviest_valid, subtrees_first
 from pcor.search.best_first import BestFirst
 from pcor.search.subtrees_first import SubtreesFirst, valid_first
 from pcor.search.validity import Validity
@@ -25,6 +25,9 @@ steps = st.sampled_from([1, 3, 128])
 sort_after = st.sampled_from([1, 6, 40, 1 << 13])
 walk_after = st.sampled_from([0, 2, 20])
 looks = st.sampled_from([1, 7, 1 << 15])
+
+# The boxes that a heap may have, and how many contexts a range may have that is walked after it.
+boxes = st.sampled_from([(1, 1), (3, 4), (20, 1 << 16), (1 << 20, 1 << 16)])
 
 
 def whole_order(ordered: BestFirst, valid: dict[int, int]) -> list[int]:
@@ -44,10 +47,14 @@ def whole_order(ordered: BestFirst, valid: dict[int, int]) -> list[int]:
     return before
 
 
-def check(validity: Validity, step: int, sort: int, walk: int, most: int) -> None:
+def check(
+    validity: Validity, step: int, sort: int, walk: int, most: int, room: tuple[int, int]
+) -> None:
     """Compare with the order in which contexts are met one by one."""
     weights = validity.table.cells.cell_counts
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(heaviest_valid, "_BYTES", (heaviest_valid.USUAL_MEMORY << 20) // room[0])
+        patch.setattr(heaviest_valid, "_MOST_OF_RANGE", room[1])
         patch.setattr(best_first, "FIRST_STEP", step)
         patch.setattr(best_first, "LARGEST_STEP", step)
         patch.setattr(best_first, "_SORT_AFTER", sort)
@@ -66,11 +73,11 @@ def check(validity: Validity, step: int, sort: int, walk: int, most: int) -> Non
 
 
 @settings(max_examples=EXAMPLES)
-@given(cases(SHAPES), lofs(), steps, sort_after, walk_after, looks)
+@given(cases(SHAPES), lofs(), steps, sort_after, walk_after, looks, boxes)
 def test_subtrees_give_the_order_of_contexts_met_one_by_one(
-    case: Case, lof: pcor.LOF, step: int, sort: int, walk: int, most: int
+    case: Case, lof: pcor.LOF, step: int, sort: int, walk: int, most: int, room: tuple[int, int]
 ) -> None:
-    check(case.validity(lof), step, sort, walk, most)
+    check(case.validity(lof), step, sort, walk, most, room)
 
 
 def plain_family(seed: int) -> FamilyTable:
@@ -83,13 +90,13 @@ def plain_family(seed: int) -> FamilyTable:
 
 
 @settings(max_examples=EXAMPLES)
-@given(st.integers(0, 2**32 - 1), steps, sort_after, walk_after, looks)
+@given(st.integers(0, 2**32 - 1), steps, sort_after, walk_after, looks, boxes)
 def test_subtrees_of_a_family_give_the_order_of_contexts_met_one_by_one(
-    seed: int, step: int, sort: int, walk: int, most: int
+    seed: int, step: int, sort: int, walk: int, most: int, room: tuple[int, int]
 ) -> None:
     some = plain_family(seed)
     lof = pcor.LOF(k=2, threshold=1.2, min_population=4)
-    check(Validity(some.table, some.table.record(some.record), lof), step, sort, walk, most)
+    check(Validity(some.table, some.table.record(some.record), lof), step, sort, walk, most, room)
 
 
 @pytest.mark.parametrize("mechanism", ["exponential", "permute_and_flip"])

@@ -31,6 +31,8 @@ from pcor.releasing.plan import Plan
 from pcor.releasing.terms import terms_of
 from pcor.search import SEARCHES, Search, get_search
 from pcor.search.base import SamplingSearch
+from pcor.search.registry import walked_limit
+from pcor.search.subtrees import settles_boxes
 from pcor.search.utility import (
     UTILITIES,
     Overlap,
@@ -311,10 +313,12 @@ class Settings:
         compiled = rule.has_kernel and is_additive(utility)
         by_people = counts_people(utility) and self.limit is None
         chosen = self._few_contexts(asked, rule) if by_people else self
+        brevity = schema.release.get("brevity", 0) if self.brevity is None else self.brevity
+        if self.limit is None and compiled and not by_people and settles_boxes(rule, brevity):
+            chosen = replace(chosen, limit=walked_limit(asked, schema))
         search = chosen._search(asked, schema, compiled=compiled, guarantee=guarantee)
         utility = self._utility(utility, search, schema)
         slack = Fraction(0) if self.delta is None else _delta(self.delta)
-        brevity = schema.release.get("brevity", 0) if self.brevity is None else self.brevity
         check_whole("brevity", brevity, MOST_BREVITY // schema.width, least=0)
         total = exact(epsilon)
         share = read_share(self.facts_share)

@@ -18,6 +18,7 @@ from pcor.public.schema import Schema
 from pcor.public.unit import PrivacyUnit
 from pcor.search import Search
 from pcor.search.best_first import BestFirst
+from pcor.search.heaviest_valid import USUAL_MEMORY
 from pcor.search.margin import (
     LARGEST_FACTOR,
     MarginOrder,
@@ -112,7 +113,7 @@ class _OCDPTerms:
     ) -> BestFirst | MarginOrder | None:
         if weights is None:
             return None
-        return valid_first(validity, weights, plan.brevity)
+        return valid_first(validity, weights, plan.brevity, plan.search.memory or USUAL_MEMORY)
 
 
 class _PureDPTerms:

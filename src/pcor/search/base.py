@@ -163,6 +163,11 @@ class Search:
         return None
 
     @property
+    def memory(self) -> int | None:
+        """MiB that boxes of contexts may take, where it was given. It changes no answer."""
+        return None
+
+    @property
     def paid_choices(self) -> int:
         """The most paid choices made before the final draw."""
         return 0

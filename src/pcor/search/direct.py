@@ -6,7 +6,7 @@ are looked at; no other can be valid.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from pcor.errors import NO_CONTEXT, NoValidContext, TooLarge, check_whole, counted
@@ -14,10 +14,13 @@ from pcor.public.guarantee import USUAL, Guarantee
 from pcor.public.schema import LARGEST_LIST, MOST_NUMBERED, Schema
 from pcor.search.base import Explorer, Search
 from pcor.search.blocks import ENUMERATION_LIMIT
+from pcor.search.heaviest_valid import USUAL_MEMORY
 
 # Within the usual limit the whole space can be listed, so a draw ends whatever the rows are. Beyond
 # it nothing public bounds what a draw takes: it ends when it is decided.
 CAUTION = "most draws are decided after a few contexts, but time and memory depend on the rows"
+
+MOST_MEMORY = 1 << 20  # MiB: a terabyte
 
 
 def advice(size: int, larger: str, otherwise: str) -> str:
@@ -31,15 +34,19 @@ class Direct(Search):
 
     Attributes:
         limit: the largest space to draw from; a larger one is refused.
+        memory: MiB that boxes of contexts may take where subtrees are settled at once. With less a
+            draw may take longer; the answer is the same, and no part of the request.
     """
 
     name: ClassVar[str] = "direct"
     draws_directly: ClassVar[bool] = True
     randomized: ClassVar[bool] = False
     limit: int = ENUMERATION_LIMIT
+    memory: int = field(default=USUAL_MEMORY, compare=False)
 
     def __post_init__(self) -> None:
         check_whole("limit", self.limit)
+        check_whole("memory", self.memory, MOST_MEMORY)
 
     def resolved(
         self,

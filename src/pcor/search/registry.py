@@ -27,6 +27,10 @@ SEARCHES: dict[str, type[Search]] = {
 AUTO_LIMIT = 1 << 22
 AUTO_LIMIT_OF_REFITS = 1 << 10
 
+# Up to here both "auto" and "direct" draw from the whole space where subtrees of contexts can be
+# settled at once (LOF) and the family has no limits on whole contexts: measured by ``bench.wide``.
+WALKED_LIMIT = 1 << 30
+
 
 def get_search(
     search: str | Search,
@@ -55,6 +59,14 @@ def get_search(
     if start is not None and search.takes_start:
         search = replace(search, start=start)  # type: ignore[call-arg] # likewise
     return search.resolved(schema, compiled=compiled, limit=limit, guarantee=guarantee)
+
+
+def walked_limit(search: str | Search, schema: Schema) -> int | None:
+    """Return the limit where subtrees can be settled and the usual one does not admit a schema."""
+    if search not in ("auto", Direct.name) or schema.limited:
+        return None
+    usual = AUTO_LIMIT if search == "auto" else Direct().limit
+    return None if schema.drawable(usual) or not schema.drawable(WALKED_LIMIT) else WALKED_LIMIT
 
 
 def is_direct(search: str | Search) -> bool:

@@ -12,18 +12,16 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
-from pcor.detectors.base import FactorRule
+from pcor.detectors.base import Detector, FactorRule
 from pcor.public.schema import MOST_STEPS
 from pcor.public.space import Indices, Space
 from pcor.search.boxes import indices_of, steps_of
-from pcor.search.total_table import total_table
 from pcor.search.validity import Validity
 from pcor.support.arrays import NDArray, np
 from pcor.support.threads import one_by_one
 
 if TYPE_CHECKING:
     from pcor._kernels.subtrees import SideRows, Steps
-    from pcor.rows.cells import Cells
 
 # Bounds allow for the rounding of sums of so many terms (``_kernels.lof_subtree``).
 _MOST_NEIGHBOURS = 100
@@ -109,44 +107,10 @@ class Subtrees:
         return indices_of(bits, self.space, self.steps)
 
 
-class HeaviestValid:
-    """The valid contexts of a space by falling total weight, from a heap of boxes. Private."""
-
-    def __init__(self, walk: Subtrees, cells: Cells, weights: NDArray[np.int64]) -> None:
-        from pcor._kernels.subtree_heap import start
-
-        self._walk = walk
-        required = walk.space.step_bits(walk.space.indices_of(cells.cell_required))
-        self._weights = total_table(walk.space, required, weights)
-        self._state, self._boxes = start(walk.rows, walk.steps, walk.rule, self._weights)
-
-    @property
-    def finished(self) -> bool:
-        """Whether every valid context was found."""
-        return bool(self._boxes.used[0] == 0)
-
-    @property
-    def ceiling(self) -> int:
-        """The most that a context not yet found can weigh."""
-        return int(self._boxes.heap[0, 0])
-
-    def find(self, count: int, looks: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-        """Return the next contexts and their weights, and how many looks at a box are left."""
-        from pcor._kernels.subtree_heap import next_valid
-
-        found = np.empty((count, 2), dtype=np.int64)
-        self._boxes, number, left = next_valid(
-            self._state, self._weights, self._boxes, looks, found
-        )
-        bits = found[:number, 1].astype(np.uint64)
-        return self._walk.indices_of(bits).astype(np.int64), found[:number, 0], left
-
-    def sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return of each box that is left the most a context can weigh, and how many it has."""
-        from pcor._kernels.subtree_heap import open_boxes
-
-        boxes: NDArray[np.int64] = open_boxes(self._boxes, self._walk.steps)
-        return boxes[:, 0], boxes[:, 1]
+def settles_boxes(detector: Detector, brevity: int) -> bool:
+    """Tell whether boxes of contexts are settled at once when contexts are drawn. Public."""
+    rule = detector.factor_rule
+    return rule is not None and rule.k <= _MOST_NEIGHBOURS and not brevity
 
 
 def bound_rule(validity: Validity, space: Space) -> FactorRule | None:

@@ -22,7 +22,8 @@ from pcor.mechanism.ordered_selection import Run
 from pcor.public.schema import LARGEST_LIST
 from pcor.search import best_first
 from pcor.search.best_first import BestFirst, Indices, bounds, heaviest_first, stretches
-from pcor.search.subtrees import HeaviestValid, Subtrees, bound_rule, subtrees
+from pcor.search.heaviest_valid import USUAL_MEMORY, HeaviestValid
+from pcor.search.subtrees import Subtrees, bound_rule, subtrees
 from pcor.search.validity import Validity
 from pcor.support.arrays import NDArray, np
 
@@ -43,12 +44,17 @@ _LOOKS_IN_VAIN = 4  # for one context found
 _MOST_LOOKS_AT_ALL = 1 << 21
 
 
-def valid_first(validity: Validity, weights: NDArray[np.int64], brevity: int = 0) -> BestFirst:
-    """Return the valid contexts of a record, best first, by the fastest way there is."""
+def valid_first(
+    validity: Validity, weights: NDArray[np.int64], brevity: int = 0, memory: int = USUAL_MEMORY
+) -> BestFirst:
+    """Return the valid contexts of a record, best first, by the fastest way there is.
+
+    ``memory`` is how many MiB boxes of contexts may take; it changes no answer.
+    """
     space = validity.record.space
     if brevity or space.schema.limited or bound_rule(validity, space) is None:
         return BestFirst(validity, weights, brevity)
-    return SubtreesFirst(validity, weights)
+    return SubtreesFirst(validity, weights, memory)
 
 
 class SubtreesFirst(BestFirst):
@@ -57,8 +63,11 @@ class SubtreesFirst(BestFirst):
     For a detector whose subtrees can be settled, in spaces without limits on whole contexts.
     """
 
-    def __init__(self, validity: Validity, weights: NDArray[np.int64]) -> None:
+    def __init__(
+        self, validity: Validity, weights: NDArray[np.int64], memory: int = USUAL_MEMORY
+    ) -> None:
         super().__init__(validity, weights)
+        self._memory = memory << 20
         self._heaviest: HeaviestValid | None = None
         self._looks, self._looked, self._found = _FIRST_LOOKS, 0, 0
         self._first_ranked = _no_indices()  # before boxes were looked at
@@ -91,7 +100,7 @@ class SubtreesFirst(BestFirst):
                 super().advance()
                 return
             self._first_ranked = np.concatenate([_no_indices(), *self._indices])
-            self._heaviest = HeaviestValid(self._walk, self._cells, self._weights)
+            self._heaviest = HeaviestValid(self._walk, self._cells, self._weights, self._memory)
         if self._looked_long and self._sorted is None and self._space.size <= LARGEST_LIST:
             self._sort_valid()
         if self._sorted is None:
