@@ -2,8 +2,9 @@
 
 A census-like table (46,000 rows, 7 attributes, 53 values, any set of them allowed: 2^46 contexts
 of a record), with the search that ``auto`` takes; 1,000 values in 20 attributes, with a tenth of
-the rows of the table of bench.families, and outliers of contexts that restrict few of them; and, where PCOR_DATA is set, the 51,000-row salary table
-with ``widest_first``. Records are picked, and the refit is measured, as in bench.subtrees.
+the rows of the table of bench.families, and outliers of contexts that restrict few of them; and,
+where PCOR_DATA is set, the 51,000-row salary table with ``widest_first``. Other records are picked,
+and the refit is measured, as in bench.subtrees.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """How wide are the contexts that widest-first finds, and how long does it take? NOT PRIVATE.
 
-Three tables. ``salary``: 51,000 rows and 25 values, where the largest valid context is known, against
-the direct mechanism's best. ``ontario``: 658,000 rows of Ontario's public salary disclosure and 110
-values, where nobody can list the contexts, against the best that was found with ten times the
-effort. ``census``: 46,000 rows and 53 values, made here, likewise.
+Three tables. ``salary``: 51,000 rows and 25 values, where the largest valid context is known,
+against the direct mechanism's best. ``ontario``: 658,000 rows of Ontario's public salary
+disclosure and 110 values, where nobody can list the contexts, against the best that was found with
+ten times the effort. ``census``: 46,000 rows and 53 values, made here, likewise.
 
     PCOR_DATA=... python -m studies.widest_first
 """
@@ -17,6 +17,7 @@ import platform
 import random
 import statistics
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -253,7 +254,7 @@ def main() -> None:
         "private": False,
         "machine": f"{platform.machine()}, {cores} cores, Python {platform.python_version()}",
     }
-    parts = {
+    parts: dict[str, Callable[[], dict[str, Any]]] = {
         "salary": lambda: salary(folder, options.records),
         "ontario": lambda: ontario(folder, options.records, options.compared),
         "census": lambda: census_like(options.records),

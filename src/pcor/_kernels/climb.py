@@ -169,7 +169,7 @@ def propose(
     logs = np.log(np.arange(1.0, size + 2.0))
     for climber in range(len(at)):
         row, rows, own = at[climber], guesses[0][guess[climber]], guesses[2][guess[climber]]
-        present = np.int64(row.sum())
+        present = int(np.int64(row.sum()))  # of bytes: the sum is unsigned
         missing = size - present
         to_come = _slots(row, 0, guesses[1][guess[climber]], coming)
         to_go = _slots(row, 1, guesses[1][guess[climber]], going)

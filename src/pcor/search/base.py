@@ -150,7 +150,8 @@ class Explorer:
 def as_masks(words: Words) -> list[int]:
     """Return contexts given as words."""
     if words.shape[1] == 1:
-        return words[:, 0].tolist()
+        masks: list[int] = words[:, 0].tolist()
+        return masks
     return [int.from_bytes(word.tobytes(), "little") for word in words.astype("<u8")]
 
 

@@ -31,7 +31,6 @@ from pcor.support.threads import one_by_one
 # every verification is a refit. Chosen by a study: docs/results/widest_first.md.
 _FEW_VALUES = 50
 _TRIES_OF_FEW_VALUES = 200_000
-_TRIES_TIMES_FEW_VALUES = 5_000_000
 _MOST_TRIES = 2_000_000
 _TRIES_TIMES_VALUES_SQUARED = 20_000_000_000
 _TRIES_OF_REFITS = 2_000
@@ -54,12 +53,12 @@ def usual_tries(steps: int, *, compiled: bool = True) -> int:
     """Return how many contexts to propose where so many steps may come or go: a public rule.
 
     >>> [usual_tries(steps) for steps in (22, 46, 106, 990)], usual_tries(22, compiled=False)
-    ([200000, 108695, 1779992, 20406], 2000)
+    ([200000, 200000, 1779992, 20406], 2000)
     """
     if not compiled:
         return _TRIES_OF_REFITS
     if steps <= _FEW_VALUES:
-        return min(_TRIES_OF_FEW_VALUES, _TRIES_TIMES_FEW_VALUES // max(1, steps))
+        return _TRIES_OF_FEW_VALUES
     return min(_MOST_TRIES, max(_TRIES_OF_REFITS, _TRIES_TIMES_VALUES_SQUARED // steps**2))
 
 
@@ -136,11 +135,12 @@ class WidestFirst(GraphSearch):
         """Return the widest contexts, each once; the full one alone, where it is among them."""
         full = (found == guess.full).all(axis=1)
         if full.any():
-            return found[full][:1]
+            return guess.full[np.newaxis]
         order = np.lexsort((*found.T, -guess.usual_widths(found)))
         found = found[order]
         new = np.append(True, (found[1:] != found[:-1]).any(axis=1))
-        return found[new][: self.samples]
+        widest: Words = found[new][: self.samples]
+        return widest
 
     def describe(self) -> dict[str, Any]:
         """Return the public parameters; shares are in the schema, whose fingerprint is there."""
