@@ -7,6 +7,7 @@ what the search may not look at is then not even there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -43,6 +44,7 @@ class KnownVerdicts:
         self.record = SimpleNamespace(space=Space(schema, own))
         self.rule = rule
         self.asked = 0
+        self.compiled = False  # counted by one thread
 
     def __call__(self, masks: Sequence[int]) -> ContextBits:
         self.asked += len(masks)
@@ -217,6 +219,31 @@ def test_tables_with_the_same_coe_get_the_same_candidates_whatever_their_populat
     assert candidates[0] == candidates[1] == candidates[2]
     assert len(candidates[0]) > 20
     assert len(set(largest)) > 1  # populations do tell the tables apart
+
+
+def from_threads(count: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the candidates where so many cores share the groups, the last ones first."""
+
+    def share(parts: int, work: Callable[[int], None]) -> None:
+        with ThreadPoolExecutor(count) as pool:
+            list(pool.map(work, reversed(range(parts))))
+
+    numbers = np.random.default_rng(7)
+    rows: dict[str, Any] = {f"a{i}": numbers.integers(0, 8, 3000) for i in range(3)}
+    # Paid like another a0: unusual only where that one is left out.
+    rows["m"] = (100.0 * rows["a0"] + numbers.normal(0, 5, 3000)).round(2)
+    rows["a0"][0], rows["m"][0] = 0, 301.0
+    table = pcor.Table(pa.table(rows), domain(8, 8, 8))
+    explorer = Explorer(Validity(table, table.record(0), pcor.LOF()), None, None, 0)  # type: ignore[arg-type]
+    assert explorer.compiled
+    monkeypatch.setattr(widest_first, "one_by_one", share)
+    return WidestFirst(tries=80_000).explore(explorer)
+
+
+def test_what_is_found_does_not_depend_on_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = from_threads(1, monkeypatch)
+    assert len(alone) > 100
+    assert from_threads(3, monkeypatch) == alone
 
 
 # 8 contexts: with 7 tries it climbs, with 8 it looks at all of them.

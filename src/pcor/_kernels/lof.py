@@ -33,7 +33,7 @@ def lof_verdicts(
         masks: the contexts, each of which covers V.
         pairs: what they may cover.
         at: the first pair with V's value.
-        rule: k, the threshold, and the smallest population (not above 2k+1).
+        rule: k, the threshold, and the smallest population (above k, not above 2k+1).
         out: one boolean per context.
     """
     k, threshold, smallest = rule
@@ -41,9 +41,14 @@ def lof_verdicts(
     window = np.empty(4 * k + 1)
     start = np.empty(4 * k + 1, np.int64)
     kd = np.empty(4 * k + 1)
+    piled = _factor_of_equals(k) > threshold
     for row in range(len(masks)):
-        below = _gather(masks[row], pairs, at - 1, -1, window[: 2 * k])
         above = _gather(masks[row], pairs, at, 1, window[2 * k :])
+        if above >= smallest and window[2 * k + smallest - 1] == window[2 * k]:
+            # At least ``smallest`` rows, which is more than k, are equal to V.
+            out[row] = piled
+            continue
+        below = _gather(masks[row], pairs, at - 1, -1, window[: 2 * k])
         # ``smallest`` is at most 2k+1, so a window that was cut off at 2k on a side has enough.
         if below + above < smallest:
             out[row] = False
@@ -61,7 +66,8 @@ def _gather(mask: Array, pairs: PairColumns, pair: int, step: int, window: Array
     required, values, counts = pairs
     wanted, found = len(window), 0
     place = 0 if step > 0 else wanted - 1
-    while 0 <= pair < len(values) and found < wanted:
+    last = len(values) if step > 0 else -1
+    while pair != last and found < wanted:
         if covers(mask, required, pair):
             # Equal rows are spelled out: each is a neighbour of its own.
             for _ in range(min(counts[pair], wanted - found)):
@@ -112,10 +118,24 @@ def _factor(x: Array, place: int, k: int, start: Array, kd: Array) -> float:
 
 
 @kernel
+def _factor_of_equals(k: int) -> float:
+    """Return the factor where the neighbours of V, and theirs, are at no distance."""
+    around = 0.0
+    for _ in range(k):
+        around += 1.0 / PILE
+    factor: float = around / k / (1.0 / PILE)
+    return factor
+
+
+@kernel
 def _densities(x: Array, place: int, k: int, start: Array, kd: Array) -> tuple[float, float]:
     """Return the sum of the densities of the neighbours of ``x[place]``, and its own."""
+    # Only the neighbours of the neighbours count: from ``low`` to ``high``, often half of them.
+    near = first_nearest(x, len(x), place, k, 0)
+    low = first_nearest(x, len(x), near, k, 0)
+    high = first_nearest(x, len(x), near + k, k, near) + k
     first = 0
-    for p in range(len(x)):
+    for p in range(low, high + 1):
         first = first_nearest(x, len(x), p, k, first)
         start[p] = first
         kd[p] = max(x[p] - x[first], x[first + k] - x[p])

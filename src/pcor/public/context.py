@@ -263,6 +263,8 @@ def unpack(masks: Sequence[int], width: int) -> NDArray[np.bool_]:
 def pack(masks: Sequence[int], width: int) -> Words:
     """Return many masks as 64-bit words, bit 0 first: shape (count, words)."""
     words = (width + 63) // 64
+    if words == 1:
+        return np.fromiter(masks, np.uint64, len(masks)).reshape(-1, 1)
     packed = b"".join(mask.to_bytes(words * 8, "little") for mask in masks)
     return np.frombuffer(packed, dtype="<u8").reshape(len(masks), words).astype(np.uint64)
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeAlias
 from pcor.errors import NoValidContext, ParameterError, StartError, check_whole
 from pcor.mechanism.randomness import RandomSource
 from pcor.public.accounting import exact
-from pcor.public.context import Context, pack
+from pcor.public.context import Context, Words, pack
 from pcor.public.guarantee import USUAL, Guarantee
 from pcor.public.schema import Schema
 from pcor.public.space import Space
@@ -61,15 +61,22 @@ class Explorer:
         self._paid = paid
         self._left = paid_choices
 
+    @property
+    def compiled(self) -> bool:
+        """Whether several threads may ask for verdicts at once."""
+        return self._validity.compiled
+
     def valid(self, masks: Sequence[int]) -> list[int]:
         """Return those of the contexts that are valid, in the given order."""
         return [mask for mask, yes in zip(masks, self._validity(masks), strict=True) if yes]
 
     def verdicts(self, rows: ContextBits) -> ContextBits:
         """Return whether each of many contexts is valid. They are not remembered."""
-        if not len(rows):
-            return np.zeros(0, dtype=bool)
-        return self._validity.of_words(self.space.words_of_rows(rows))
+        return self.verdicts_of_words(self.space.words_of_rows(rows))
+
+    def verdicts_of_words(self, words: Words) -> NDArray[np.bool_]:
+        """Return whether each of many contexts of the space, as words, is valid."""
+        return self._validity.of_words(words) if len(words) else np.zeros(0, dtype=bool)
 
     def rows(self, masks: Sequence[int]) -> ContextBits:
         """Return contexts of the space as rows of their steps."""
@@ -77,8 +84,7 @@ class Explorer:
 
     def masks(self, rows: ContextBits) -> list[int]:
         """Return rows of steps as contexts."""
-        words = self.space.words_of_rows(rows).astype("<u8")
-        return [int.from_bytes(word.tobytes(), "little") for word in words]
+        return as_masks(self.space.words_of_rows(rows))
 
     def every_valid(self) -> list[int]:
         """Return all valid contexts of the space."""
@@ -139,6 +145,14 @@ class Explorer:
                 "start (--start) out to have one found"
             )
         return self.start
+
+
+def as_masks(words: Words) -> list[int]:
+    """Return contexts given as words."""
+    if words.shape[1] == 1:
+        masks: list[int] = words[:, 0].tolist()
+        return masks
+    return [int.from_bytes(word.tobytes(), "little") for word in words.astype("<u8")]
 
 
 @dataclass(frozen=True)

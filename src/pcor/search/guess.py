@@ -13,32 +13,42 @@ rests on none of this.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import TypeAlias
 
-from pcor.public.context import unpack
+from pcor.public.context import Words, pack, unpack
 from pcor.public.schema import Attribute
 from pcor.public.space import Space
 from pcor.search.base import ContextBits
 from pcor.support.arrays import NDArray, np
+from pcor.support.threads import in_slices
 
 Numbers: TypeAlias = "NDArray[np.float64]"
+Places: TypeAlias = "NDArray[np.int64]"
+
+# What is known of a space: the attribute of each step; where each chain of several begins and ends;
+# where the values of each step begin among the positions; those; the record's own, as words.
+Steps: TypeAlias = "tuple[Places, Places, Places, Places, Words]"
 
 # How uneven a climber's guess is at most: the exponent of random odds.
 SPREAD = 1.1
 SPREAD_OF_SHARES = 0.5
 
-# Guesses are whole numbers, at most about this many rows an attribute: float32 adds them exactly,
-# in whatever order a linear algebra library likes.
+# Guesses are whole numbers, at most about this many rows an attribute: they add exactly, in
+# whatever order.
 _ROWS = 1 << 22
 
 _CORNER_ATTRIBUTES = 10
+
+# How many guesses there are, of which each climber takes one.
+_GUESSES = 256
 
 
 class Guess:
     """The widths of contexts of one space, and what to try next."""
 
     def __init__(self, space: Space, seed: int) -> None:
-        schema = space.schema
+        schema, self._space = space.schema, space
         self._bits = np.random.PCG64(seed)
         self._steps = unpack(space.steps, schema.width)
         self._offsets = np.array(schema.offsets)
@@ -87,11 +97,6 @@ class Guess:
         whole: Numbers = np.rint(weights / np.repeat(totals, sizes, axis=1) * _ROWS)
         return np.maximum(whole, 1)
 
-    def _of_steps(self, weights: Numbers) -> Numbers:
-        """Return the guessed rows of every step for each climber: those of its values."""
-        added: Numbers = weights @ self._steps.T.astype(np.float64)  # exact: whole numbers
-        return added
-
     def _in_family(self, rows: ContextBits) -> ContextBits:
         """Return contexts of the family: of each chain as many steps as there were, from its start.
 
@@ -102,23 +107,48 @@ class Guess:
             rows[..., part] = np.arange(part.stop - part.start) < count
         return rows
 
-    def widths(self, rows: ContextBits, weights: Numbers) -> Numbers:
-        """Return the logarithm of the guessed rows: attributes multiply, values add.
+    @cached_property
+    def steps(self) -> Steps:
+        """The steps as climbers take them."""
+        sizes = self._steps.sum(axis=1)
+        return (
+            self._attribute,
+            np.array([(part.start, part.stop) for part in self._long], np.int64).reshape(-1, 2),
+            np.append(0, np.cumsum(sizes)),
+            np.nonzero(self._steps)[1],
+            pack([self._space.fixed], self._space.schema.width)[0],
+        )
 
-        ``rows`` has shape (climbers, contexts, steps), ``weights`` (climbers, t).
+    @cached_property
+    def climbers_guesses(self) -> tuple[Numbers, Numbers, Numbers]:
+        """The guesses that climbers take: of each step its rows and its pull, of own values rows.
+
+        Heavy steps are rather added and light ones rather dropped, by the square root of their
+        rows.
         """
-        total: Numbers = np.zeros(rows.shape[:2])
-        of_steps = self._of_steps(weights)
-        for attribute, own in enumerate(self._own):
-            columns = np.flatnonzero(self._attribute == attribute)
-            weight = of_steps[:, columns, np.newaxis].astype(np.float32)
-            added = (rows[:, :, columns].astype(np.float32) @ weight)[:, :, 0]
-            total += np.log(added + weights[:, own, np.newaxis])
-        return total
+        weights = self.weights(_GUESSES)
+        rows: Numbers = weights @ self._steps.T.astype(np.float64)  # exact: whole numbers
+        return rows, np.sqrt(rows), np.ascontiguousarray(weights[:, self._own])
 
-    def usual_widths(self, rows: ContextBits) -> Numbers:
-        """Return the widths by the usual guess: the declared shares, or all values alike."""
-        widths: Numbers = self.widths(rows[np.newaxis], self._whole(self._usual[np.newaxis]))[0]
+    @cached_property
+    def full(self) -> NDArray[np.uint64]:
+        """The context with all values, as words."""
+        width = self._space.schema.width
+        full: NDArray[np.uint64] = pack([(1 << width) - 1], width)[0]
+        return full
+
+    def usual_widths(self, words: Words) -> Numbers:
+        """Return the widths by the usual guess: the declared shares, or all values alike.
+
+        A width is the logarithm of the guessed rows: attributes multiply, values add.
+        """
+        from pcor._kernels.climb import usual_widths
+
+        weights = self._whole(self._usual[np.newaxis])[0]
+        sizes = np.diff(self._offsets, append=len(weights))
+        attribute = np.repeat(np.arange(len(sizes)), sizes)
+        widths = np.empty(len(words))
+        in_slices(len(words), lambda s: usual_widths(words[s], attribute, weights, widths[s]))
         return widths
 
     def corners(self) -> ContextBits:
@@ -136,35 +166,6 @@ class Guess:
         chosen: ContextBits = self.uniform(count, len(self._steps)) < share[:, self._attribute]
         return self._in_family(chosen)
 
-    def kicked(self, at: ContextBits) -> ContextBits:
-        """Return the contexts less some steps each: one to all of them, few more often."""
-        present = at.sum(axis=1, keepdims=True)
-        drops = (present + 1.0) ** self.uniform(len(at), 1)
-        kept: ContextBits = at & (self.uniform(*at.shape) * np.maximum(present, 1) >= drops)
-        return self._in_family(kept)
-
-    def proposals(self, at: ContextBits, weights: Numbers, count: int) -> ContextBits:
-        """Return ``count`` contexts to try from each: steps added, half the time some dropped.
-
-        From one to all that are missing, few more often than many; heavy ones are rather added
-        and light ones rather dropped, by the square root of their guess.
-        """
-        pull = np.sqrt(self._of_steps(weights))
-        adding = _in_parts(np.where(at, 0.0, pull))
-        dropping = _in_parts(np.where(at, 1.0 / pull, 0.0))
-        missing, present = (~at).sum(axis=1, keepdims=True), at.sum(axis=1, keepdims=True)
-        shape = (len(at), count)
-        adds = np.minimum((missing + 1.0) ** self.uniform(*shape), missing)
-        drops = (1.0 + np.minimum(present, adds)) ** self.uniform(*shape)
-        drops[self.uniform(*shape) < 0.5] = 0
-        chance = np.where(
-            at[:, np.newaxis],
-            dropping[:, np.newaxis] * drops[:, :, np.newaxis],
-            adding[:, np.newaxis] * adds[:, :, np.newaxis],
-        )
-        proposed: ContextBits = at[:, np.newaxis] ^ (self.uniform(*chance.shape) < chance)
-        return self._in_family(proposed)
-
 
 def _usual(attribute: Attribute) -> Numbers:
     """Return the rows of each value as far as the schema tells, in any unit."""
@@ -174,9 +175,3 @@ def _usual(attribute: Attribute) -> Numbers:
     if attribute.other is not None:
         alike[attribute.code(attribute.other)] = max(1, len(alike) - 1)
     return alike
-
-
-def _in_parts(pull: Numbers) -> Numbers:
-    """Return each row divided by its sum; a row of zeros stays one."""
-    parts: Numbers = pull / np.maximum(pull.sum(axis=1, keepdims=True), 1e-30)
-    return parts

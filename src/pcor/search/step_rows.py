@@ -37,8 +37,8 @@ class StepRows:
     def helps(self) -> bool:
         """Whether rows get shorter by it, and no engine is asked in the words of the schema."""
         cells = self._validity.cells
-        fits = len(self._space.steps) <= MOST_STEPS and self._validity.detector.has_kernel
-        return fits and cells.required.shape[1] > 1 and cells.ask is None
+        fits = len(self._space.steps) <= MOST_STEPS and self._validity.compiled
+        return fits and cells.required.shape[1] > 1
 
     def judge(self, indices: Indices) -> NDArray[np.bool_]:
         """Return which contexts, given by their indices, are valid."""

@@ -37,6 +37,11 @@ class Validity:
         with others_code(f"the detector {detector.name!r}"):
             self.cells = table.cells_for(record.value, detector)
 
+    @property
+    def compiled(self) -> bool:
+        """Whether a compiled kernel judges rows in memory: several threads may then ask at once."""
+        return self.detector.has_kernel and self.cells.ask is None
+
     def __call__(self, masks: Sequence[int]) -> NDArray[np.bool_]:
         """Return, for each context, whether it is valid."""
         return self._remembered(masks)

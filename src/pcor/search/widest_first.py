@@ -16,21 +16,29 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from pcor.errors import NoValidContext, ParameterError, check_whole
+from pcor.public.context import Words, pack
 from pcor.public.guarantee import USUAL, Guarantee
 from pcor.public.schema import Schema
 from pcor.public.space import Space
-from pcor.search.base import MOST_TRIES, NONE_FOUND, ContextBits, Explorer, GraphSearch
+from pcor.search.base import MOST_TRIES, NONE_FOUND, ContextBits, Explorer, GraphSearch, as_masks
 from pcor.search.blocks import listed_size
-from pcor.search.guess import Guess, Numbers
+from pcor.search.guess import Guess
 from pcor.support.arrays import NDArray, np
+from pcor.support.threads import one_by_one
 
-# How many contexts are proposed unless somebody says otherwise: more where the space is larger, up
-# to the time it takes, which rises with the values; few where every verification is a refit.
-_FEW_VALUES = 30
-_TRIES_OF_FEW_VALUES = 500_000
+# How many contexts are proposed unless somebody says otherwise: more where the space is so large
+# that more still find wider ones, up to the time it takes, which rises with the values; few where
+# every verification is a refit. Chosen by a study: docs/results/widest_first.md.
+_FEW_VALUES = 50
+_TRIES_OF_FEW_VALUES = 200_000
 _MOST_TRIES = 2_000_000
 _TRIES_TIMES_VALUES_SQUARED = 20_000_000_000
 _TRIES_OF_REFITS = 2_000
+
+# Groups climb on their own, each on one core: what they meet does not depend on which of them is
+# faster. Few tries are not worth a division.
+_GROUPS = 4
+_SMALLEST_GROUP = 10_000
 
 _ROUNDS = 50  # at least so many, where tries allow
 _LARGEST_ROUND = 2048
@@ -38,15 +46,14 @@ _PATIENCE = 3  # rounds without success until a climber starts anew
 _ENOUGH = 64  # valid contexts to begin the climbs with
 _SEEDING = 4  # one try in four goes to finding them; more only while there is none
 _REMEMBERED = 64  # where new climbs may begin: the latest tops
-_RIVALS = 16  # of which each climber takes the widest
-_TABU_BITS = 24
+_BITS_FOR_A_TRY = 32  # of the table of what was tried: two contexts seldom share one
 
 
 def usual_tries(steps: int, *, compiled: bool = True) -> int:
     """Return how many contexts to propose where so many steps may come or go: a public rule.
 
-    >>> [usual_tries(steps) for steps in (22, 60, 106, 990)], usual_tries(22, compiled=False)
-    ([500000, 2000000, 1779992, 20406], 2000)
+    >>> [usual_tries(steps) for steps in (22, 46, 106, 990)], usual_tries(22, compiled=False)
+    ([200000, 200000, 1779992, 20406], 2000)
     """
     if not compiled:
         return _TRIES_OF_REFITS
@@ -114,17 +121,26 @@ class WidestFirst(GraphSearch):
         given = [] if self.start is None else [explorer.begin(self.start, tries=1)]
         guess = self.guess(explorer.space)
         if listed_size(explorer.space) <= tries:
-            found = explorer.rows(explorer.every_valid())
+            found = pack(explorer.every_valid(), explorer.space.schema.width)
         else:
             found = _Climb(explorer, guess, tries).run(explorer.rows(given))
         if not len(found):
             raise NoValidContext(NONE_FOUND)
-        full = found.all(axis=1)
-        found = found[full] if full.any() else found
-        widest = np.argsort(-guess.usual_widths(found), kind="stable")[: self.samples]
-        masks = list(dict.fromkeys([*given, *explorer.masks(found[widest])]))[: self.samples]
+        masks = [*given, *as_masks(self._widest(found, guess))]
+        masks = list(dict.fromkeys(masks))[: self.samples]
         explorer.start = masks[0]
         return masks
+
+    def _widest(self, found: Words, guess: Guess) -> Words:
+        """Return the widest contexts, each once; the full one alone, where it is among them."""
+        full = (found == guess.full).all(axis=1)
+        if full.any():
+            return guess.full[np.newaxis]
+        order = np.lexsort((*found.T, -guess.usual_widths(found)))
+        found = found[order]
+        new = np.append(True, (found[1:] != found[:-1]).any(axis=1))
+        widest: Words = found[new][: self.samples]
+        return widest
 
     def describe(self) -> dict[str, Any]:
         """Return the public parameters; shares are in the schema, whose fingerprint is there."""
@@ -138,19 +154,18 @@ class _Climb:
         self._explorer = explorer
         self._guess = guess
         self._tries = self._left = tries
-        self._side = math.isqrt(max(1, min(_LARGEST_ROUND, tries // _ROUNDS)))
-        self._tried = np.zeros(1 << _TABU_BITS, dtype=bool)
-        self._factors = guess.factors()
-        self._valid: list[NDArray[np.uint8]] = []
+        self._valid: list[Words] = []
 
-    def run(self, given: ContextBits) -> ContextBits:
-        """Return all valid contexts met, each once, those given included."""
-        self._valid.append(np.packbits(given, axis=1))
+    def run(self, given: ContextBits) -> Words:
+        """Return all valid contexts met, as words, those given included; some more than once."""
+        self._keep(given)
         beginnings = self._beginnings(given)
         if len(beginnings) and not beginnings[0].all():  # the full context is the widest
             self._climb(beginnings)
-        packed = np.unique(np.concatenate(self._valid), axis=0)
-        return np.unpackbits(packed, axis=1, count=given.shape[1]).astype(bool)
+        return np.concatenate(self._valid)
+
+    def _keep(self, rows: ContextBits) -> None:
+        self._valid.append(self._explorer.space.words_of_rows(rows))
 
     def _beginnings(self, given: ContextBits) -> ContextBits:
         """Return valid contexts to start from: corners of the space, the given one, random ones."""
@@ -158,61 +173,72 @@ class _Climb:
         valid = np.concatenate([corners[self._judge(corners)], given])
         seeding = self._tries - self._tries // _SEEDING
         while self._left > 0 and len(valid) < _ENOUGH and (self._left > seeding or not len(valid)):
-            tried = self._guess.random_contexts(min(self._side**2, self._left))
+            tried = self._guess.random_contexts(min(_LARGEST_ROUND, self._left))
             valid = np.concatenate([valid, tried[self._judge(tried)]])
         return valid
 
-    def _climb(self, tops: ContextBits) -> None:
-        """Let every climber step to its widest valid proposal until the tries run out."""
-        guess, side = self._guess, self._side
-        at, weights, height = self._begin(tops, side)
-        stuck, arrived = np.zeros(side, dtype=np.int64), np.zeros(side, dtype=bool)
-        while self._left >= side * side:  # whole rounds: tries are never exceeded
-            proposed = guess.proposals(at, weights, side)
-            # Also for proposals that were ruled out: the number of rounds is public.
-            self._left -= side * side
-            widths = guess.widths(proposed, weights)
-            wider = widths > height[:, np.newaxis] + 1e-9
-            wider[wider] = self._judge_new(proposed[wider])
-            widths[~wider] = -np.inf
-            best = widths.argmax(axis=1)
-            up = wider.any(axis=1)
-            at[up], height[up] = proposed[up, best[up]], widths[up, best[up]]
-            stuck, arrived = np.where(up, 0, stuck + 1), arrived | up
-            done = stuck >= _PATIENCE
-            if done.any():
-                tops = np.concatenate([tops, at[done & arrived]])[-_REMEMBERED:]
-                at[done], weights[done], height[done] = self._begin(tops, int(done.sum()))
-                stuck[done], arrived[done] = 0, False
-
-    def _begin(self, tops: ContextBits, count: int) -> tuple[ContextBits, Numbers, Numbers]:
-        """Return where so many climbers begin, their guesses, and how wide it is there by those.
-
-        Each begins at the widest of a few tops that others got to, less some values. What is left
-        may not be valid; the first step is then to a wider context that is.
-        """
-        weights = self._guess.weights(count)
-        rivals = tops[self._guess.places(len(tops), count * _RIVALS)].reshape(count, _RIVALS, -1)
-        widest = self._guess.widths(rivals, weights).argmax(axis=1)
-        at = self._guess.kicked(rivals[np.arange(count), widest])
-        return at, weights, self._guess.widths(at[:, np.newaxis], weights)[:, 0]
-
-    def _judge_new(self, rows: ContextBits) -> ContextBits:
-        """Return which are valid and were not tried before: nobody climbs the same way twice.
-
-        Two contexts may share a place of the table; the second is then lost, which is harmless.
-        """
-        places = ((rows @ self._factors) >> np.uint64(64 - _TABU_BITS)).astype(np.int64)
-        new = ~self._tried[places]
-        self._tried[places] = True
-        new[new] = self._verdicts(rows[new])
-        return new
-
     def _judge(self, rows: ContextBits) -> ContextBits:
         self._left -= len(rows)
-        return self._verdicts(rows)
-
-    def _verdicts(self, rows: ContextBits) -> ContextBits:
         verdicts = self._explorer.verdicts(rows)
-        self._valid.append(np.packbits(rows[verdicts], axis=1))
+        self._keep(rows[verdicts])
         return verdicts
+
+    def _climb(self, tops: ContextBits) -> None:
+        """Let the groups climb, each with its part of the tries, and collect what they met."""
+        count = _GROUPS if self._left >= _GROUPS * _SMALLEST_GROUP else 1
+        groups = [_Group(self._guess, tops, self._left // count) for _ in range(count)]
+        if self._explorer.compiled:
+            one_by_one(count, lambda number: groups[number].climb(self._explorer))
+        else:  # the user's own detector is asked by one thread
+            for group in groups:
+                group.climb(self._explorer)
+        for group in groups:
+            self._valid += group.valid
+
+
+class _Group:
+    """Climbers that share what was tried and where they got to. What they meet is in ``valid``."""
+
+    def __init__(self, guess: Guess, tops: ContextBits, tries: int) -> None:
+        side = math.isqrt(max(1, min(_LARGEST_ROUND, tries // _ROUNDS)))
+        self._rounds = tries // side**2  # whole rounds: tries are never exceeded
+        self._way = guess.steps, guess.climbers_guesses
+        words, factors = max(1, _BITS_FOR_A_TRY * tries // 64), guess.factors()
+        self._tried = np.zeros(1 << words.bit_length(), dtype=np.uint64), factors
+        self._tops = _latest(tops)
+        self._state = guess.factors()[:1]
+        self._climbers = (
+            np.zeros((side, len(factors)), dtype=np.uint8),
+            np.zeros(side, dtype=np.int64),
+            np.zeros(side),
+            np.full(side, _PATIENCE),  # all of them begin
+            np.zeros(side, dtype=np.bool_),
+        )
+        self._proposals = (
+            np.zeros((side**2 + 1, len(factors)), dtype=np.uint8),  # the last may be ruled out
+            np.zeros((side**2, len(guess.full)), dtype=np.uint64),
+            np.zeros(side**2),
+            np.zeros(side**2, dtype=np.int64),
+        )
+        self.valid: list[Words] = []
+
+    def climb(self, explorer: Explorer) -> None:
+        """Let every climber step to its widest valid proposal until the rounds are over."""
+        from pcor._kernels.climb import begin_anew, propose, step_up
+
+        for _ in range(self._rounds):
+            begin_anew(self._climbers, *self._way, self._tops, _PATIENCE, self._state)
+            # Also proposals that are ruled out count: the number of rounds is public.
+            kept = propose(self._climbers, *self._way, self._tried, self._state, self._proposals)
+            words = self._proposals[1][:kept]
+            verdicts = explorer.verdicts_of_words(words)
+            self.valid.append(words[verdicts])
+            step_up(self._climbers, self._proposals, verdicts)
+
+
+def _latest(tops: ContextBits) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return room for the latest tops, these in it; and how many there were and are."""
+    latest = tops[-_REMEMBERED:]
+    rows = np.zeros((_REMEMBERED, tops.shape[1]), dtype=np.uint8)
+    rows[: len(latest)] = latest
+    return rows, np.array([len(latest), len(latest)])
