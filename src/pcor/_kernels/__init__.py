@@ -17,3 +17,12 @@ from numba import njit
 def kernel(function: Any) -> Any:
     """Compile a loop: exact floating point, cached on disk, without the interpreter's lock."""
     return njit(cache=True, nogil=True, fastmath=False, error_model="numpy")(function)
+
+
+def inlined(function: Any) -> Any:
+    """Compile a part of a loop into its callers.
+
+    For a small function that is called often: each array that is passed to a function is counted,
+    and a dozen of them in a tuple cost more than a short loop does.
+    """
+    return njit(inline="always", fastmath=False, error_model="numpy")(function)

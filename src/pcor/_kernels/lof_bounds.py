@@ -51,6 +51,7 @@ class Workspace(NamedTuple):
         reach: one row's sum after each removal.
         around: after each removal, the sum of the densities of V's k nearest.
         own: after each removal, one over V's density.
+        after: whether V is an outlier after each removal.
         unsure: which removals the plain kernel has to judge.
         plain_x: for the plain kernel, the window without one row.
         plain_first: for the plain kernel.
@@ -69,6 +70,7 @@ class Workspace(NamedTuple):
     reach: Array
     around: Array
     own: Array
+    after: Array
     unsure: Array
     plain_x: Array
     plain_first: Array
@@ -85,7 +87,7 @@ def new_room(size: int) -> Workspace:
     )
     return Workspace(
         *(x, numbers, first, first1, kd, kd1, sums, steps, points, reach, around, own),
-        *(np.empty(size, np.bool_), plain_x, plain_first, plain_kd),
+        *(np.empty(size, np.bool_), np.empty(size, np.bool_), plain_x, plain_first, plain_kd),
     )
 
 

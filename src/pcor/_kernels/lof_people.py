@@ -16,7 +16,7 @@ import numpy as np
 from pcor._kernels import kernel
 from pcor._kernels.lof import window_verdict
 from pcor._kernels.lof_bounds import Workspace, may_change, new_room
-from pcor._kernels.lof_removal import verdict_after, weigh_removals
+from pcor._kernels.lof_removal import verdict_without, weigh_removals
 from pcor._kernels.lof_walk import (
     Sides,
     all_found,
@@ -115,8 +115,9 @@ def _flipping(
     it; ``rows_of`` has how many rows each person has in the window.
     """
     outlier = window_verdict(room.x, n, place, rule, room.plain_first, room.plain_kd)
+    low = high = 0
     if singly:
-        weigh_removals(room, n, place, rule[0])
+        low, high = weigh_removals(room, place, rule)
     count = 0
     for j in range(n):
         number = room.numbers[j]
@@ -126,9 +127,11 @@ def _flipping(
         if rows > spare:
             after = False
         elif rows > 1:
-            after = _verdict_without(room, n, place, number, rule)
+            after = _without_person(room, n, place, number, rule)
+        elif not low <= j < high:
+            after = outlier
         else:
-            after = verdict_after(room, n, place, j, rule) if singly else outlier
+            after = verdict_without(room, n, place, j, rule) if room.unsure[j] else room.after[j]
         if after != outlier:
             flips[count] = number
             count += 1
@@ -136,7 +139,7 @@ def _flipping(
 
 
 @kernel
-def _verdict_without(
+def _without_person(
     room: Workspace, n: int, place: int, number: int, rule: tuple[int, float, int]
 ) -> bool:
     """Judge a window without the rows of one person."""

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pcor._kernels import kernel
+from pcor._kernels import inlined, kernel
 from pcor._kernels.lof import PILE, window_verdict
 from pcor._kernels.lof_bounds import ROUNDING, SLACK, Workspace, may_change, new_room
 from pcor._kernels.lof_walk import (
@@ -90,38 +90,35 @@ def _flipping(
     """
     numbers = room.numbers
     outlier = window_verdict(room.x, n, place, rule, room.plain_first, room.plain_kd)
-    if spare:
-        weigh_removals(room, n, place, rule[0])
-    elif not outlier:
-        return False, 0
+    if not spare:
+        return outlier, _everybody(numbers, n, place, flips) if outlier else 0
+    low, high = weigh_removals(room, place, rule)
+    after, unsure = room.after, room.unsure
     count = 0
-    for j in range(n):
+    for j in range(low, high):
         # Rows that are alike stand side by side, V apart.
-        if j == place or (j > 0 and numbers[j] == numbers[j - 1]):
+        if j == place or (j > low and numbers[j] == numbers[j - 1]):
             continue
-        after = spare and verdict_after(room, n, place, j, rule)
-        if after != outlier:
+        verdict = verdict_without(room, n, place, j, rule) if unsure[j] else after[j]
+        if verdict != outlier:
             flips[count] = numbers[j]
             count += 1
     return outlier, count
 
 
 @kernel
-def verdict_after(
-    room: Workspace, n: int, place: int, j: int, rule: tuple[int, float, int]
-) -> bool:
-    """Judge a window without one of its rows, after ``weigh_removals``."""
-    k, threshold, _ = rule
-    # The mean density of the neighbours over V's: ``own`` is one over V's density.
-    factor = room.around[j] * room.own[j] / k
-    # Written with "not ... >" so that a factor that is not a number is left to the plain kernel.
-    if room.unsure[j] or not abs(factor - threshold) > SLACK * threshold:
-        return bool(_verdict_without(room, n, place, j, rule))
-    return bool(factor > threshold)
+def _everybody(numbers: Array, n: int, place: int, flips: Array) -> int:
+    """List every row of a window but V, rows that are alike once; return how many."""
+    count = 0
+    for j in range(n):
+        if j != place and (j == 0 or numbers[j] != numbers[j - 1]):
+            flips[count] = numbers[j]
+            count += 1
+    return count
 
 
 @kernel
-def _verdict_without(
+def verdict_without(
     room: Workspace, n: int, place: int, j: int, rule: tuple[int, float, int]
 ) -> bool:
     """Judge a window without one of its rows."""
@@ -133,70 +130,91 @@ def _verdict_without(
 
 
 @kernel
-def weigh_removals(room: Workspace, n: int, place: int, k: int) -> None:
-    """Fill in ``around``, ``own`` and ``unsure`` for the removal of each row of the window."""
-    first, around, own, reach = room.first[place], room.around, room.own, room.reach
-    around[:n] = 0.0
-    room.unsure[:n] = False
+def weigh_removals(room: Workspace, place: int, rule: tuple[int, float, int]) -> tuple[int, int]:
+    """Fill in ``after`` and ``unsure`` for the removal of each row that matters.
+
+    Returns where these begin and end: the removal of any other row changes no term of the factor.
+    """
+    k, threshold, _ = rule
+    low, high = _that_matter(room.first1, place, k)
+    first, first1 = room.first, room.first1
+    around, own, reach = room.around[low:high], room.own[low:high], room.reach[low:high]
+    unsure, steps, points = room.unsure[low:high], room.steps[low : high + 1], room.points[low:high]
+    around[:] = 0.0
+    unsure[:] = False
+    share = 1.0 / k
+    begin, end = first[place] - low, first[place] + k + 1 - low
     # V and its k+1 nearest: whichever row goes, V's neighbours are among them.
-    for p in range(room.first1[place], room.first1[place] + k + 2):
-        _reach_after(room, n, p, k)
+    for p in range(first1[place], first1[place] + k + 2):
+        total, size = _changes_of_reach(room, low, p, k, steps, points)
+        # The smallest sum tells whether rounding can spoil any.
+        least = np.inf
+        for j in range(high - low):
+            total += steps[j]
+            reach[j] = total + points[j]
+            least = min(least, reach[j])
+        if not ROUNDING * size < SLACK / 4 * (least + k * PILE):
+            unsure |= ~(ROUNDING * size < SLACK / 4 * (reach + k * PILE))
         if p == place:
-            for j in range(n):
-                own[j] = reach[j] / k + PILE
+            for j in range(high - low):
+                own[j] = reach[j] * share + PILE
             continue
         # Whoever is gone adds nothing; the (k+1)-th counts only when one of V's k nearest is gone.
-        reach[p] = np.inf
-        if not first <= p <= first + k:
-            reach[:first] = np.inf
-            reach[first + k + 1 : n] = np.inf
-        for j in range(n):
-            around[j] += 1.0 / (reach[j] / k + PILE)
+        reach[p - low] = np.inf
+        if not begin <= p - low < end:
+            reach[:begin] = np.inf
+            reach[end:] = np.inf
+        for j in range(high - low):
+            around[j] += 1.0 / (reach[j] * share + PILE)
+    after = room.after[low:high]
+    for j in range(high - low):
+        # The mean density of the neighbours over V's: ``own`` is one over V's density.
+        factor = around[j] * own[j] * share
+        after[j] = factor > threshold
+        # "not ... >": a factor that is not a number is left to the plain kernel.
+        unsure[j] |= not abs(factor - threshold) > SLACK * threshold
+    return low, high
 
 
 @kernel
-def _reach_after(room: Workspace, n: int, p: int, k: int) -> None:
-    """Fill in R(p) after the removal of each row, and mark the removals whose sum rounding spoils.
+def _that_matter(first1: Array, place: int, k: int) -> tuple[int, int]:
+    """Return where the rows begin and end whose removal can change a term of V's factor.
 
-    The errors of a sum are judged against the sizes of all that was added and subtracted.
+    V's k+1 nearest, theirs, and theirs again: windows of k+2 places in a row that never move back.
     """
-    reach = room.reach
-    total, size = _changes_of_reach(room, n, p, k)
-    # The smallest sum first: if that one is accurate enough all are, and the second loop is spared.
-    least = np.inf
-    for j in range(n):
-        total += room.steps[j]
-        reach[j] = total + room.points[j]
-        least = min(least, reach[j])
-    if not ROUNDING * size < SLACK / 4 * (least + k * PILE):
-        for j in range(n):
-            room.unsure[j] |= not ROUNDING * size < SLACK / 4 * (reach[j] + k * PILE)
+    nearest = first1[place], first1[place] + k + 1
+    theirs = first1[nearest[0]], first1[nearest[1]] + k + 1
+    return first1[theirs[0]], first1[theirs[1]] + k + 2
 
 
-@kernel
-def _changes_of_reach(room: Workspace, n: int, p: int, k: int) -> tuple[float, float]:
+@inlined
+def _changes_of_reach(
+    room: Workspace, low: int, p: int, k: int, steps: Array, points: Array
+) -> tuple[float, float]:
     """Fill in how R(p) changes by the removal of each row: ``steps`` to be added up, ``points``.
 
     Returns R(p) as it is, and the sum of the sizes of all that is added.
     """
-    x, kd, kd1, first = room.x, room.kd, room.kd1, room.first
-    room.steps[: n + 1] = 0.0
-    room.points[:n] = 0.0
-    q = room.first1[p] if room.first1[p] < first[p] else first[p] + k + 1
+    x, kd, kd1, first, first1 = room.x, room.kd, room.kd1, room.first, room.first1
+    steps[:] = 0.0
+    points[:] = 0.0
+    start, here = first[p], x[p]
+    q = first1[p] if first1[p] < start else start + k + 1
+    apart, first_q = abs(here - x[q]), first[q]
+    near_q, far_q = max(apart, kd[q]), max(apart, kd1[q])
     total = change = 0.0
-    for o in range(first[p], first[p] + k + 1):
+    for o in range(start, start + k + 1):
         if o == p:
             continue
-        distance = abs(x[p] - x[o])
+        distance = abs(here - x[o])
         near = max(distance, kd[o])
         more = max(distance, kd1[o]) - near
         # A difference array: added up, it is ``more`` exactly for the j in o's window.
-        room.steps[first[o]] += more
-        room.steps[first[o] + k + 1] -= more
+        steps[first[o] - low] += more
+        steps[first[o] + k + 1 - low] -= more
         # Without o itself: q instead, and no farther k-distance of o.
-        next_kd = kd1[q] if first[q] <= o <= first[q] + k else kd[q]
-        instead = max(abs(x[p] - x[q]), next_kd)
-        room.points[o] = instead - near - more
+        instead = far_q if first_q <= o <= first_q + k else near_q
+        points[o - low] = instead - near - more
         total += near
         change += more + instead
     return total, total + change
