@@ -45,7 +45,7 @@ def _farther(side: int, a: float, n: float, b: float, extreme: float) -> bool:
     """Tell whether V is farther from the mean, on its side, than the other extreme for certain."""
     reach = abs(extreme)
     slack = 4 * _slack(n)
-    return -side * 2 * a > n * reach * (1 + slack) + slack * np.sqrt(n * b)
+    return bool(-side * 2 * a > n * reach * (1 + slack) + slack * np.sqrt(n * b))
 
 
 @kernel
@@ -177,7 +177,7 @@ def _held(
     far = a / n + reach + 4 * off * (np.sqrt(b / n) + reach)
     spread = square - distance * distance / left - 8 * off * square
     needed = critical[int(left)]
-    return spread > 0 and (1 + off) * far * far * (n - 1) < needed * needed * spread
+    return bool(spread > 0 and (1 + off) * far * far * (n - 1) < needed * needed * spread)
 
 
 @kernel

@@ -43,7 +43,8 @@ class ContextBlock:
     def largest(self) -> Words:
         """The context that holds all others."""
         last = self.first + self.size - 1
-        return self.space.words(last, last + 1)[0]
+        largest: Words = self.space.words(last, last + 1)[0]
+        return largest
 
     @cached_property
     def words(self) -> Words:

@@ -53,12 +53,8 @@ class GrubbsBlocks:
 
     def __call__(self, block: ContextBlock) -> BlockVerdicts:
         """Settle most contexts, in rounds that look at more and more."""
-        from pcor._kernels.grubbs_lattice import (
-            UNSURE,
-            YES,
-            settle_by_kept,
-            settle_outright,
-        )
+        from pcor._kernels.grubbs import UNSURE, YES
+        from pcor._kernels.grubbs_lattice import settle_by_kept, settle_outright
 
         critical, *tables = self._tables
         totals = block.totals(self._moments)
@@ -83,7 +79,8 @@ class GrubbsBlocks:
         out: NDArray[np.int8],
     ) -> None:
         """Settle the contexts in which what is beyond V must be removed."""
-        from pcor._kernels.grubbs_lattice import LEAP_DOWN, LEAP_UP, UNSURE, settle_in_leaps
+        from pcor._kernels.grubbs import UNSURE
+        from pcor._kernels.grubbs_lattice import LEAP_DOWN, LEAP_UP, settle_in_leaps
 
         if not self._leaps:
             out[out >= LEAP_DOWN] = UNSURE
