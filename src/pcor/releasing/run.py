@@ -95,7 +95,8 @@ def release(
         delta: an additive slack, for searches with many paid choices; buys larger exponents.
         steepness: under dp, how many people of utility one person of margin is worth.
         limit: the largest space of contexts to draw from directly (2^24), and up to which auto does
-            so (2^22); dp always does. Beyond 2^24 time and memory depend on the rows.
+            so (2^22); with lof 2^30 for both; dp always does. Beyond 2^24 time and memory depend on
+            the rows.
         brevity: how many rows of utility each value, range, group or exception that the context's
             words name is worth: the more, the shorter the sentence. It costs nothing.
         facts: numbers about the context drawn, ``["count", "rank", "median", "quantile:0.95"]``,

@@ -170,8 +170,8 @@ class Settings:
     limit: int | None = field(
         default=None,
         metadata=declare(
-            "The largest space of contexts to draw from directly: 2^24 by default, 2^22 for auto. "
-            "Beyond 2^24 time and memory depend on the rows.",
+            "The largest space of contexts to draw from directly: 2^24 by default, 2^22 for auto, "
+            "2^30 for both with lof. Beyond 2^24 time and memory depend on the rows.",
             kind="whole",
             most=MOST_NUMBERED,
             label="Most contexts",
