@@ -19,7 +19,7 @@ from pcor import Schema, Table
 from pcor.audit.column_draft import MOST_VALUES
 from pcor.audit.schema_draft import draft
 from pcor.audit.schema_fit import misfits
-from pcor.errors import MetricError, SourceError
+from pcor.errors import MetricError, RecordError, SourceError
 from pcor.public.guarantee import OWNER_ONLY
 from pcor.public.schema import REVIEW
 from tests.helpers.strategies import ID, METRIC, finite, names, texts
@@ -338,6 +338,25 @@ def test_each_misfit_names_the_column_the_values_and_how_many(
 ) -> None:
     (only,) = told(SCHEMA, **{column: cells})
     assert only.startswith(f"column {column!r}: {sentence}")
+
+
+def test_an_id_that_several_rows_have_keeps_no_other_row_from_a_release() -> None:
+    rows = GOOD | {"key": ["p", "p", None, None]}  # rows without an id are asked about by nobody
+    (only,) = misfits(pa.table(rows), SCHEMA)
+    assert (only.problem, only.rows, only.refused) == ("an id that is not unique", 2, False)
+    table = Table(pa.table(rows), SCHEMA)
+    with pytest.raises(RecordError, match="names more than one row"):
+        table.record("p")
+
+
+@pytest.mark.parametrize("nobody", [None, float("nan")])
+def test_a_row_without_a_person_is_told_whatever_stands_for_none(nobody: float | None) -> None:
+    schema = Schema(metric="m", attributes={"job": ["a"]}, person="who", rows_per_person=2)
+    rows = pa.table({"m": [1.0, 2.0], "job": ["a", "a"], "who": pa.array([7.0, nobody])})
+    (only,) = misfits(rows, schema)
+    assert (only.problem, only.rows) == ("nobody's rows", 1)
+    with pytest.raises(SourceError, match="without a person"):
+        Table(rows, schema).record(0)
 
 
 def test_a_metric_of_another_type_is_wrong_in_every_row_that_has_one() -> None:

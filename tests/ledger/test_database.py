@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import shutil
+import sqlite3
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import inspect, select, text
@@ -17,6 +21,7 @@ from pcor.ledger.upgrade import LEDGER, VersionedTables
 from pcor.service.core.tables import SERVICE
 from tests.helpers.ledger_clients import DATASET
 from tests.helpers.postgres import postgres
+from tests.helpers.waiting import DEADLINE
 
 
 def test_a_new_file_is_for_its_owner_alone(tmp_path: Path) -> None:
@@ -47,6 +52,70 @@ def test_a_writer_sees_what_was_written_while_it_waited_whatever_the_server_says
         assert connection.execute(asked).scalar() == "read committed"
     with ledger.database.reading() as connection:
         assert connection.execute(asked).scalar() == "repeatable read"
+    ledger.close()
+
+
+def test_kept_connections_go_on_with_the_file_that_was_put_in_the_place_of_theirs(
+    tmp_path: Path,
+) -> None:
+    """Or a service would write into a file that nobody has any more."""
+    served = Ledger(tmp_path / "books.db", keep=True)
+    served.set_budget(DATASET, 1)
+    assert served.left(DATASET) == 1
+    Ledger(tmp_path / "copy.db").set_budget(DATASET, 2)
+    (tmp_path / "copy.db").replace(tmp_path / "books.db")
+    for side in ("books.db-wal", "books.db-shm"):
+        (tmp_path / side).unlink()
+    assert served.left(DATASET) == 2
+    served.set_budget(DATASET, 3)
+    assert Ledger(tmp_path / "books.db").left(DATASET) == 3
+    served.close()
+
+
+def test_a_connection_that_has_failed_is_not_kept(tmp_path: Path) -> None:
+    database = Ledger(tmp_path / "books.db", keep=True).database
+
+    def connection() -> Any:
+        with database.reading() as connected:
+            return connected.connection.driver_connection
+
+    kept = connection()
+    assert connection() is kept
+    with pytest.raises(LedgerError), database.reading() as connected:
+        connected.execute(text("SELECT * FROM nowhere"))
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        kept.execute("SELECT 1")
+    assert connection() is not kept
+    database.close()
+
+
+def test_the_threads_of_a_process_wait_for_each_other_and_then_say_so(tmp_path: Path) -> None:
+    database = Ledger(tmp_path / "books.db", keep=True).database
+
+    def write(patience: float) -> None:
+        with database.writing(patience=patience):
+            pass
+
+    with ThreadPoolExecutor(2) as pool:
+        with database.writing():
+            refused, waiting = pool.submit(write, 0.01), pool.submit(write, DEADLINE)
+            with pytest.raises(LedgerError, match="busy"):
+                refused.result(DEADLINE)
+            assert not waiting.done()
+        waiting.result(DEADLINE)
+    database.close()
+
+
+def test_a_forked_process_waits_for_no_thread_of_its_parent(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "books.db", keep=True)
+    with ledger.database._turn:  # as a thread does that the child does not have
+        child = multiprocessing.get_context("fork").Process(
+            target=ledger.set_budget, args=(DATASET, 1)
+        )
+        child.start()
+        child.join(DEADLINE)
+    assert child.exitcode == 0
+    assert ledger.left(DATASET) == 1
     ledger.close()
 
 

@@ -364,6 +364,26 @@ def test_a_changed_byte_in_the_audit_log_is_found(tmp_path: Path) -> None:
         assert checked["problems"] == ["event 2 was changed"]
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        """UPDATE pcor_service_datasets SET body = replace(body, '"0.05"', '"0.06"')""",
+        "DELETE FROM pcor_service_datasets",
+    ],
+    ids=["changed", "removed"],
+)
+def test_a_registration_that_is_not_what_was_registered_is_found(
+    tmp_path: Path, statement: str
+) -> None:
+    with world(str(tmp_path / "books.db"), tmp_path) as place:
+        assert place.send("auditor", "GET", "/v1/audit/verification").json()["ok"]
+        _tamper(place, statement)
+        checked = place.send("auditor", "GET", "/v1/audit/verification").json()
+        said = f"version 1 of dataset {DATASET!r} is not what was registered"
+        assert checked["problems"] == [said]
+        assert not place.service.checks.check().events
+
+
 def test_a_removed_last_event_is_found(tmp_path: Path) -> None:
     with world(str(tmp_path / "books.db"), tmp_path) as place:
         _tamper(

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pcor.errors import MetricError, SourceError, did_you_mean
 from pcor.public.date_format import day_text
@@ -151,11 +152,21 @@ def _ways(attribute: Attribute) -> str:
 
 def _id_misfits(column: Any, schema: Schema) -> Iterator[Misfit]:
     name = schema.id or ""
-    repeated = {key: count for key, count in Counter(column.to_pylist()).items() if count > 1}
+    named = column.filter(
+        pc.invert(_missing(column))
+    )  # a row without an id is asked about by nobody
+    repeated = {key: count for key, count in Counter(named.to_pylist()).items() if count > 1}
     if repeated:
         examples = tuple(repr(key) for key in list(repeated)[:3])
-        remedy = "correct them, or declare no id: rows are then counted from 0"
-        yield Misfit(name, "an id that is not unique", sum(repeated.values()), examples, remedy)
+        yield Misfit(
+            name,
+            "an id that is not unique",
+            sum(repeated.values()),
+            examples,
+            "no release about one of them; correct them, or declare no id: rows are then counted "
+            "from 0",
+            refused=False,
+        )
     if not schema.id_patterns:
         return
     keys = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
@@ -163,6 +174,11 @@ def _id_misfits(column: Any, schema: Schema) -> Iterator[Misfit]:
         shown = _examples([str(key) for key in wrong if key is not None])
         remedy = "correct the ids, or id_type and id_pattern under [dataset]"
         yield Misfit(name, "an id not as declared", len(wrong), shown, remedy)
+
+
+def _missing(column: Any) -> Any:
+    """Tell which cells hold nothing; NaN is nothing, as it is to a table."""
+    return pc.is_null(column, nan_is_null=pa.types.is_floating(column.type))
 
 
 @dataclass(frozen=True)
@@ -222,7 +238,7 @@ def _person_misfits(columns: pa.Table, schema: Schema) -> Iterator[Misfit]:
     """Say where rows are nobody's, and whether people have more than the schema declares."""
     if schema.person is None:
         return
-    if missing := columns[schema.person].null_count:
+    if missing := pc.sum(_missing(columns[schema.person])).as_py():
         remedy = "say whose they are, or leave them out of the table"
         yield Misfit(schema.person, "nobody's rows", missing, remedy=remedy)
     found = _rows_of_people(columns, schema)

@@ -43,7 +43,7 @@ def test_so_many_writers_wait_and_the_next_is_refused_at_once_while_readers_go_o
         done = place.wait(place.ask(call="before").json()["id"])
         new = place.ask(draw=6).json()["id"]  # its moment has come, and nobody has looked yet
         until(lambda: place.moment(new) is not None)
-        place.clock.ahead += 60
+        place.clock.ahead += 61  # and a tick more
         writers = place.service.writers
         with held(tmp_path):
             waiting = [pool.submit(place.ask, draw=draw) for draw in (2, 3, 4)]

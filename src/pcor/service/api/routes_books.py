@@ -14,7 +14,8 @@ from fastapi.responses import StreamingResponse
 from pcor.ledger.entries import in_lines
 from pcor.service.api.models import After, Limit
 from pcor.service.api.roles import READER
-from pcor.service.core.events import check_events, read_events
+from pcor.service.core.book_checks import check_log
+from pcor.service.core.events import read_events
 from pcor.service.core.problems import COMMON
 from pcor.service.core.service import of
 
@@ -71,5 +72,5 @@ def list_events(
 def verify_events(request: Request) -> dict[str, Any]:
     """Check the chain of the audit log."""
     with of(request).ledger.database.reading() as connection:
-        problems = check_events(connection)
+        problems = check_log(connection)
     return {"ok": not problems, "problems": problems}

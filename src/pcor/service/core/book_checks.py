@@ -14,9 +14,12 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sqlalchemy import Connection
+
 from pcor.errors import LedgerError
 from pcor.ledger import Ledger
 from pcor.service.core.events import check_events
+from pcor.service.core.registry import check_registrations
 
 log = logging.getLogger("pcor.service")
 
@@ -77,7 +80,7 @@ class BookChecks(threading.Thread):
 
     def _event_problems(self) -> list[str]:
         with self._ledger.database.reading() as connection:
-            return check_events(connection)
+            return check_log(connection)
 
     def run(self) -> None:
         """Check again and again, until it is stopped."""
@@ -89,3 +92,8 @@ class BookChecks(threading.Thread):
             except Exception as error:  # the thread must outlive whatever it meets
                 log.error("the check of the books failed with a %s", type(error).__name__)
             self._stopping.wait(self._every)
+
+
+def check_log(connection: Connection) -> list[str]:
+    """Return what is wrong with the audit log, and with the registrations that it speaks of."""
+    return check_events(connection) or check_registrations(connection)

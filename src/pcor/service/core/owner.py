@@ -30,6 +30,7 @@ from pcor.service.core.registry import (
     Registration,
     read_presets,
     read_records,
+    registration_sha256,
     save_registration,
 )
 from pcor.service.core.service import Service
@@ -72,6 +73,7 @@ def register(service: Service, key: Key, name: str, given: dict[str, Any]) -> Re
     with service.ledger.database.writing() as connection:
         saved = save_registration(connection, new, service.now(), replaces=given.get("replaces"))
         body = {"dataset": name, "version": saved.version, "source_state": saved.state}
+        body["sha256"] = registration_sha256(connection, name, saved.version)
         note(connection, "dataset_registered", key.id, body, now=service.now())
     if budget is not None:
         set_budget(service, key, name, budget)

@@ -220,6 +220,7 @@ def _charge(service: Service, planned: PlannedQuestion, question: Question, call
     """Write a question down and charge it, in one transaction; have it drawn; return its job."""
     request, version = planned.request, planned.registration.version
     record = canonical_record(question.record)
+    job: Job
 
     def note(connection: Connection) -> bool:
         nonlocal job
@@ -228,7 +229,6 @@ def _charge(service: Service, planned: PlannedQuestion, question: Question, call
         job, paid = save_call(connection, call, question.fingerprint, new)
         return not paid
 
-    job: Job
     service.at_step("before charge")
     try:
         # Counted under the lock: of two processes that ask at once, one sees the other's.

@@ -8,6 +8,7 @@ of its file's state: it says whether two files were the same, and nothing else a
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from contextlib import suppress
@@ -220,6 +221,39 @@ def _state(connection: Connection, new: Registration) -> int:
     return highest + 1
 
 
+def registration_sha256(connection: Connection, name: str, version: int) -> str:
+    """Return the hash of a registration, for the event that speaks of it."""
+    return _sha256(_row(connection, name, version).body)
+
+
+def check_registrations(connection: Connection) -> list[str]:
+    """Return which registrations are not those that the audit log speaks of, in sentences.
+
+    Events of versions that wrote no hash say nothing of what was registered.
+    """
+    noted = {
+        (said["dataset"], said["version"]): said["sha256"]
+        for said in map(json.loads, connection.execute(_REGISTERED).scalars())
+        if "sha256" in said
+    }
+    kept = {(row.name, row.version): _sha256(row.body) for row in connection.execute(_EVERY)}
+    return [
+        f"version {version} of dataset {name!r} is not what was registered"
+        for (name, version), sha256 in noted.items()
+        if kept.get((name, version)) != sha256
+    ]
+
+
+def _sha256(body: str) -> str:
+    """Return the hash of all but the file's fingerprint: no event depends on what is in a file."""
+    try:
+        kept = json.loads(body)
+        del kept["mark"]
+    except (ValueError, KeyError, TypeError):
+        return ""
+    return hashlib.sha256(json.dumps(kept).encode("ascii")).hexdigest()
+
+
 def find_registration(
     connection: Connection, name: str, version: int | None = None
 ) -> Registration | None:
@@ -261,6 +295,8 @@ _columns = tables.datasets.c
 _NAMED = select(_columns.name, _columns.version, _columns.body).where(
     _columns.name == bindparam("named")
 )
+_EVERY = select(_columns.name, _columns.version, _columns.body)
+_REGISTERED = select(tables.events.c.body).where(tables.events.c.kind == "dataset_registered")
 _NEWEST = _NAMED.order_by(_columns.version.desc()).limit(1)
 _ONE = _NAMED.where(_columns.version == bindparam("numbered"))
 

@@ -13,7 +13,8 @@ from sqlalchemy import select
 from pcor.ledger.entries import entry_in_words
 from pcor.service.api import routes_books
 from pcor.service.core import tables
-from pcor.service.core.events import Event, check_events, read_events
+from pcor.service.core.book_checks import check_log
+from pcor.service.core.events import Event, read_events
 from pcor.service.core.service import of
 from pcor.service.page.access import Reader, page_router
 from pcor.service.page.html import render
@@ -65,7 +66,7 @@ def show_log(request: Request, key: Reader, before: Number = 0, verify: Asked = 
         count = connection.execute(select(tables.event_head.c.events)).scalar() or 0
         first, last = _window(before, count)
         found = read_events(connection, after=first, limit=last - first) if last > first else []
-        problems = check_events(connection) if verify else None
+        problems = check_log(connection) if verify else None
     return render(
         request,
         "log.html",
