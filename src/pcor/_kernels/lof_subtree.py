@@ -111,10 +111,10 @@ def settled(
     low, high = _candidates(near, n, place)
     if high - low > _MANY * k:
         return False
-    _narrowest(near, n, k)
+    # First V's own bound with the densities of one context: most attempts end there.
     if all_valid:
+        _narrowest(near, n, k)
         own = _least(near, n, place, k) / k + PILE
-        # One context already has too small a factor, or nearly: most attempts end here.
         if own * around / k <= threshold:
             return False
         for o in range(low, high):
@@ -124,6 +124,7 @@ def settled(
     own = _most(near, n, place, k) / k + PILE
     if own * around / k >= threshold:
         return False
+    _narrowest(near, n, k)
     for o in range(low, high):
         if o != place:
             near.densities[o] = 1.0 / (_least(near, n, o, k) / k + PILE)
