@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pcor
+from pcor.public.schema import MOST_STEPS
 from pcor.public.space import Space
 from pcor.search import blocks as blocks_module
 from pcor.search.blocks import Block, block, block_size, walked_blocks
@@ -127,6 +128,44 @@ def test_one_box_is_enough_where_no_context_differs(metric: float, boxes: int) -
     )
     assert len(bases) == boxes
     assert opens.tolist() == [(1 << 10) - 1] * boxes
+
+
+def one_attribute(values: int) -> Validity:
+    """Return V among rows that share its value, and others near it at values up to the last."""
+    rng = np.random.default_rng(values)
+    others = [1, 2, 31, 32, 33, values - 3, values - 2, values - 1]
+    value = [0] * 31 + [one for one in others for _ in range(4)]
+    pay = [60.0, *rng.normal(0, 10, 30), *(60 + rng.normal(0, 8, 4 * len(others)))]
+    schema = pcor.Schema(metric="pay", attributes={"value": list(range(values))})
+    table = pcor.Table(pa.table({"value": value, "pay": pay}), schema)
+    lof = pcor.LOF(k=5, threshold=1.3, min_population=6)
+    return Validity(table, table.record(0), lof)
+
+
+def test_steps_fill_the_word() -> None:
+    """As many steps as there may be: boxes have the verdicts of contexts drawn at random."""
+    from pcor._kernels.subtrees import valid_boxes
+
+    validity = one_attribute(MOST_STEPS + 1)
+    space, walk = validity.record.space, walk_of(validity)
+    assert len(walk.steps.lower) == MOST_STEPS
+    every = (1 << MOST_STEPS) - 1
+    bases, opens = valid_boxes(walk.rows, walk.steps, walk.rule, np.uint64(0), np.uint64(every))
+    rng = np.random.default_rng(0)
+    # Few steps of those that rows need, and any of the others.
+    bits = rng.integers(0, every, 600, dtype=np.uint64, endpoint=True)
+    bits[200:] &= rng.integers(0, every, 400, dtype=np.uint64, endpoint=True)
+    bits[400:] &= rng.integers(0, every, 200, dtype=np.uint64, endpoint=True)
+    bits[:2] = 0, every
+    members = (bits[:, None] & ~opens) == bases
+    verdicts = validity.of_words(space.words_of(walk.indices_of(bits)))
+    assert members.sum(axis=1).tolist() == verdicts.astype(int).tolist()
+    assert 0 < verdicts.sum() < len(bits)
+
+
+def test_one_step_more_is_judged_one_by_one() -> None:
+    validity = one_attribute(MOST_STEPS + 2)
+    assert subtrees(validity, validity.record.space) is None
 
 
 @pytest.mark.parametrize(

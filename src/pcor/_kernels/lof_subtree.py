@@ -7,13 +7,14 @@ of any context below lie between. So for every row x of A
     kd_P(x) <= kd_A(x) <= kd_C(x),
 
 and the k nearest of x in A are possible rows within kd_C(x), among them every certain row that is
-nearer than kd_P(x): the forced ones. The sum of reachability distances of x is hence at least that
-of the forced with the smallest others, k in all, each max(d, kd_P); and at most that of the forced
-with the largest others, each max(d, kd_C). One over it is a density, and the factor of V is bounded
-in the same way from the bounds on densities (docs/proofs/subtrees.md).
+nearer than its farthest neighbour. For each row that can be that neighbour the sum of reachability
+distances of x is hence at least that of the nearer certain rows with the smallest others, k in all,
+each max(d, kd_P); and at most that with the largest others, each max(d, kd_C). One over the sum is
+a density, and the factor of V is bounded in the same way (docs/proofs/subtrees.md).
 
 Rows are kept on each side of V up to the 2k-th certain one: no row beyond it is among the 2k
-nearest of a context below, and those decide (``pcor._kernels.lof``).
+nearest of a context below, and those decide (``pcor._kernels.lof``). Of these only the rows matter
+that are within kd_C of V, of such a row, or of one within kd_C of such a row.
 
 Twin: judging every context below.
 """
@@ -44,10 +45,11 @@ class Near(NamedTuple):
         x: the metrics of the possible rows, rising, V among them.
         required: the steps that each needs.
         sure: which of them are certain.
-        c: the metrics of some of them, rising: of the certain ones, where bounds are asked for.
+        c: the metrics of some of them, rising.
         low_kd: kd_P of each possible row.
         high_kd: kd_C of each possible row.
-        terms: what may be added to a sum.
+        terms: what may be added to a sum, the smallest first.
+        others: the same for a second sum.
         densities: bounds on the densities of V's candidates.
         first: for the exact verdict.
         kd: for the exact verdict.
@@ -60,6 +62,7 @@ class Near(NamedTuple):
     low_kd: Array
     high_kd: Array
     terms: Array
+    others: Array
     densities: Array
     first: Array
     kd: Array
@@ -68,10 +71,10 @@ class Near(NamedTuple):
 @kernel
 def room_for(rows: int, k: int) -> Near:
     """Return room for nodes with at most so many possible rows."""
-    x, c, low_kd, high_kd, terms, densities = np.empty((6, rows))
+    x, c, low_kd, high_kd, terms, others, densities = np.empty((7, rows))
     required, sure = np.empty(rows, np.uint64), np.empty(rows, np.bool_)
     exact = np.empty(4 * k + 1, np.int64), np.empty(4 * k + 1)
-    return Near(x, required, sure, c, low_kd, high_kd, terms, densities, *exact)
+    return Near(x, required, sure, c, low_kd, high_kd, terms, others, densities, *exact)
 
 
 @kernel
@@ -90,7 +93,6 @@ def settled(
     near: Near,
     n: int,
     place: int,
-    sure: int,
     rule: tuple[int, float, int],
     all_valid: bool,
     around: float,
@@ -98,41 +100,35 @@ def settled(
     """Tell whether bounds show that V has one verdict in all contexts below.
 
     Args:
-        near: the rows.
+        near: the rows, with kd_C of each (``widest``).
         n: how many are possible.
         place: V's place among them.
-        sure: how many are certain.
         rule: k, the threshold, and the smallest population.
         all_valid: the verdict to be shown.
         around: the sum of densities around V in a context below, the most telling one known.
     """
     k, threshold, _ = rule
-    # With k rows or fewer some distance has no bound.
-    if sure <= k:
-        return False
-    _widest(near, n, sure, k)
     low, high = _candidates(near, n, place)
     if high - low > _MANY * k:
         return False
-    _narrowest(near, n, k)
+    # First V's own bound with the densities of one context: most attempts end there.
     if all_valid:
+        _narrowest(near, n, k)
         own = _least(near, n, place, k) / k + PILE
-        # The sum below is at most what it is in any one context: most attempts end here.
         if own * around / k <= threshold:
             return False
         for o in range(low, high):
             if o != place:
                 near.densities[o] = 1.0 / (_most(near, n, o, k) / k + PILE)
-        factor = own * _around(near, low, high, place, k, 1.0) / k
-        return bool(factor * (1 - SLACK) > threshold)
+        return bool(_factor(near, n, place, k, near.low_kd, 1.0) * (1 - SLACK) > threshold)
     own = _most(near, n, place, k) / k + PILE
     if own * around / k >= threshold:
         return False
+    _narrowest(near, n, k)
     for o in range(low, high):
         if o != place:
             near.densities[o] = 1.0 / (_least(near, n, o, k) / k + PILE)
-    factor = own * _around(near, low, high, place, k, -1.0) / k
-    return bool(factor * (1 + SLACK) < threshold)
+    return bool(_factor(near, n, place, k, near.high_kd, -1.0) * (1 + SLACK) < threshold)
 
 
 @kernel
@@ -145,9 +141,17 @@ def _narrowest(near: Near, n: int, k: int) -> None:
 
 
 @kernel
-def _widest(near: Near, n: int, sure: int, k: int) -> None:
-    """Fill in the k-distance of each row among the certain ones and itself."""
-    c = near.c
+def widest(near: Near, n: int, k: int) -> int:
+    """Fill in the k-distance of each row among the certain ones and itself; count the certain ones.
+
+    With k of them or fewer some distance has no bound, and nothing is filled in.
+    """
+    c, sure = near.c, 0
+    for p in range(n):
+        c[sure] = near.x[p]
+        sure += near.sure[p]
+    if sure <= k:
+        return int(sure)
     own = other = rank = 0
     for p in range(n):
         x = near.x[p]
@@ -161,6 +165,24 @@ def _widest(near: Near, n: int, sure: int, k: int) -> None:
             while other < rank and other + k < sure and c[other + k] - x < x - c[other]:
                 other += 1
             near.high_kd[p] = max(x - c[other], c[other + k - 1] - x)
+    return int(sure)
+
+
+@kernel
+def that_matter(near: Near, n: int, place: int) -> tuple[int, int]:
+    """Return where the rows begin and end that decide V's factor in any context below.
+
+    Those within kd_C of V, within kd_C of these, and within kd_C of those.
+    """
+    x, reach = near.x, near.high_kd
+    low, high = place, place + 1
+    for _ in range(3):
+        for p in range(low, high):
+            while low > 0 and x[p] - x[low - 1] <= reach[p]:
+                low -= 1
+            while high < n and x[high] - x[p] <= reach[p]:
+                high += 1
+    return low, high
 
 
 @kernel
@@ -189,71 +211,73 @@ def _most(near: Near, n: int, p: int, k: int) -> float:
 
 @kernel
 def _reach(near: Near, n: int, p: int, k: int, kd: Array, sign: float) -> float:
-    """Return the sum of max(d, kd) over the forced rows and the smallest others, k in all.
+    """Return the smallest sum of max(d, kd) over rows that can be the k nearest of a row.
 
-    With a sign of -1 over the forced and the largest others.
+    With a sign of -1 the largest sum.
     """
     x, own, terms = near.x, near.x[p], near.terms
-    forced, farthest = near.low_kd[p], near.high_kd[p]
-    total, count, left = 0.0, 0, k
-    for side in range(2):
-        step = 1 if side else -1
-        q = p + step
-        while 0 <= q < n:
-            apart = abs(own - x[q])
-            if apart > farthest:
-                break
-            term = max(apart, kd[q])
-            if apart < forced and near.sure[q]:
-                total += term
-                left -= 1
-            else:
-                terms[count] = sign * term
-                count += 1
-            q += step
-    return float(total + sign * _sum_of_smallest(terms, count, left))
-
-
-@kernel
-def _around(near: Near, low: int, high: int, place: int, k: int, sign: float) -> float:
-    """Return the sum of densities of V's forced neighbours and the smallest others; or largest."""
-    x, forced = near.x, near.low_kd[place]
-    total, count, left = 0.0, 0, k
-    for o in range(low, high):
-        if o != place:
-            if near.sure[o] and abs(x[place] - x[o]) < forced:
-                total += near.densities[o]
-                left -= 1
-            else:
-                near.terms[count] = sign * near.densities[o]
-                count += 1
-    return float(total + sign * _sum_of_smallest(near.terms, count, left))
-
-
-@kernel
-def _sum_of_smallest(terms: Array, count: int, left: int) -> float:
-    """Return the sum of the ``left`` smallest of ``count`` terms, which are reordered."""
-    low, high = 0, count - 1
-    # Quickselect: everything before ``left`` is then at most what comes after.
-    while low < high and 0 < left < count:
-        pivot = terms[(low + high) // 2]
-        i, j = low, high
-        while i <= j:
-            while terms[i] < pivot:
-                i += 1
-            while terms[j] > pivot:
-                j -= 1
-            if i <= j:
-                terms[i], terms[j] = terms[j], terms[i]
-                i += 1
-                j -= 1
-        if left <= j:
-            high = j
-        elif left > i:
-            low = i
+    low, high = p - 1, p + 1
+    best, total, count, left = np.inf, 0.0, 0, k - 1
+    # Outward, until the k-th certain row was the farthest neighbour.
+    while left >= 0 and (low >= 0 or high < n):
+        # The lower one wins a tie, as it does in the detector.
+        if high >= n or (low >= 0 and own - x[low] <= x[high] - own):
+            q, low = low, low - 1
         else:
-            break
-    total = 0.0
-    for place in range(left):
-        total += terms[place]
-    return total
+            q, high = high, high + 1
+        term = sign * max(abs(own - x[q]), kd[q])
+        if left <= count:
+            some = total + term
+            for place in range(left):
+                some += terms[place]
+            best = min(best, some)
+        if near.sure[q]:
+            total += term
+            left -= 1
+        else:
+            _insert(terms, count, term)
+            count += 1
+    return float(sign * best)
+
+
+@kernel
+def _factor(near: Near, n: int, p: int, k: int, kd: Array, sign: float) -> float:
+    """Return the smallest factor of V by its bounds on densities; with a sign of -1 the largest.
+
+    For each row that can be V's farthest neighbour the sum of distances times that of densities.
+    """
+    x, own, terms, others = near.x, near.x[p], near.terms, near.others
+    low, high = p - 1, p + 1
+    best, total, around, count, left = np.inf, 0.0, 0.0, 0, k - 1
+    while left >= 0 and (low >= 0 or high < n):
+        # The lower one wins a tie, as it does in the detector.
+        if high >= n or (low >= 0 and own - x[low] <= x[high] - own):
+            q, low = low, low - 1
+        else:
+            q, high = high, high + 1
+        term, density = sign * max(abs(own - x[q]), kd[q]), sign * near.densities[q]
+        if left <= count:
+            reach, densities = total + term, around + density
+            for place in range(left):
+                reach += terms[place]
+                densities += others[place]
+            best = min(best, (sign * reach / k + PILE) * densities / k)
+        if near.sure[q]:
+            total += term
+            around += density
+            left -= 1
+        else:
+            _insert(terms, count, term)
+            _insert(others, count, density)
+            count += 1
+    return float(sign * best)
+
+
+@kernel
+def _insert(terms: Array, count: int, term: float) -> None:
+    """Insert a term among rising ones."""
+    at = count
+    while at > 0 and terms[at - 1] > term:
+        terms[at] = terms[at - 1]
+        at -= 1
+    terms[at] = term

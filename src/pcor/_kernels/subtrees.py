@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pcor._kernels import kernel
-from pcor._kernels.lof_subtree import Near, exact_verdict, room_for, settled
+from pcor._kernels.lof_subtree import Near, exact_verdict, room_for, settled, that_matter, widest
 
 Array = Any
 
@@ -159,9 +159,13 @@ def _keep(
 def look(walk: SubtreeWalk, depth: int, node: Array, sums: Array) -> int:
     """Return what is known of a node, its rows kept at a depth; if nothing, choose its step."""
     near, rule, rest = walk.near, walk.rule, node[REST]
-    n, place, needed = _gather(walk, depth, rest)
+    n, place = _gather(walk, depth, rest)
     if n < rule[2]:
         return INVALID
+    bounded = widest(near, n, rule[0]) > rule[0]
+    if bounded:
+        n, place = _trim(walk, depth, n, place)
+    needed = _needed(near.required[:n], rest)
     if node[ALL] == _UNKNOWN:
         node[ALL], sums[0] = exact_verdict(near, near.x, n, place, rule)
     same = VALID if node[ALL] else INVALID
@@ -177,9 +181,8 @@ def look(walk: SubtreeWalk, depth: int, node: Array, sums: Array) -> int:
             if _all_alike(walk, n, place, needed, node[ALL]):
                 return same
             return int(_split(walk, n, place, node))
-        sure, _ = _chosen(near, n, place, rest)
         around = sums.min() if node[ALL] else sums.max()
-        if settled(near, n, place, sure, rule, node[ALL] == 1, around):
+        if bounded and settled(near, n, place, rule, node[ALL] == 1, around):
             return same
     return int(_split(walk, n, place, node))
 
@@ -224,9 +227,9 @@ def _count(bits: Any) -> int:
 
 
 @kernel
-def _gather(walk: SubtreeWalk, depth: int, rest: int) -> tuple[int, int, Any]:
-    """Fill in the possible rows; return how many, V's place, and the open steps that they need."""
-    near, n, needed = walk.near, 0, np.uint64(0)
+def _gather(walk: SubtreeWalk, depth: int, rest: int) -> tuple[int, int]:
+    """Fill in the possible rows; return how many, and V's place."""
+    near, n = walk.near, 0
     first, count, _ = walk.below.spans[depth]
     for place in range(first + count - 1, first - 1, -1):
         near.x[n], near.required[n] = walk.below.values[place], walk.below.required[place]
@@ -239,10 +242,38 @@ def _gather(walk: SubtreeWalk, depth: int, rest: int) -> tuple[int, int, Any]:
         near.x[n], near.required[n] = walk.above.values[place], walk.above.required[place]
         n += 1
     for place in range(n):
-        open_steps = near.required[place] & rest
-        near.sure[place] = not open_steps
-        needed |= open_steps
-    return n, at, needed
+        near.sure[place] = not near.required[place] & rest
+    return n, at
+
+
+@kernel
+def _trim(walk: SubtreeWalk, depth: int, n: int, place: int) -> tuple[int, int]:
+    """Drop rows that matter in no context below, here and in the list; return what is left."""
+    near = walk.near
+    low, high = that_matter(near, n, place)
+    if high - low == n:
+        return n, place
+    certain = 0
+    for p in range(low, high):
+        certain += near.sure[p]
+    # What is left has to show that the population is large enough.
+    if certain < walk.rule[2]:
+        return n, place
+    walk.below.spans[depth, _COUNT] = place - low
+    walk.above.spans[depth, _COUNT] = high - place - 1
+    for p in range(low, high):
+        near.x[p - low], near.required[p - low] = near.x[p], near.required[p]
+        near.sure[p - low], near.high_kd[p - low] = near.sure[p], near.high_kd[p]
+    return high - low, place - low
+
+
+@kernel
+def _needed(required: Array, rest: int) -> Any:
+    """Return the open steps that some row needs."""
+    needed = np.uint64(0)
+    for row in required:
+        needed |= row & rest
+    return needed
 
 
 @kernel

@@ -167,31 +167,35 @@ class SubtreesFirst(BestFirst):
         ends = list(accumulate(run.count for run in self._runs))
         run = bisect_right(ends, place)
         first = ends[run] - self._runs[run].count
-        return self._space.mask(int(self._in_order(run, first)[place - first]))
+        return self._space.mask(
+            int(self._in_order(self._runs[run : run + 1], first)[place - first])
+        )
 
     def masks(self) -> list[int]:
         """Return all contexts ranked so far, in order."""
-        starts = accumulate((run.count for run in self._runs[:-1]), initial=0)
-        ordered = [self._in_order(run, first) for run, first in enumerate(starts)]
-        return [self._space.mask(int(index)) for index in np.concatenate([_no_indices(), *ordered])]
+        ordered = self._in_order(self._runs, 0)
+        return [self._space.mask(int(index)) for index in ordered]
 
-    def _in_order(self, run: int, first: int) -> Indices:
-        """Return the contexts of a run as ``BestFirst`` orders them.
+    def _in_order(self, runs: Sequence[Run], first: int) -> Indices:
+        """Return the contexts of some runs, of which the first begins at a place, as they stand.
 
-        By when its heap meets them; those that it would have sorted come after, by index.
+        Those of equal utility stand as ``BestFirst`` orders them: by when its heap meets them;
+        those that it would have sorted come after, by index.
         """
-        utility, count = self._runs[run].utility, self._runs[run].count
-        members = np.concatenate(self._indices)[first : first + count]
-        if count == 1 or self._heaviest is None:
+        counts = [one.count for one in runs]
+        members = np.concatenate([_no_indices(), *self._indices])[first : first + sum(counts)]
+        tied = [one.utility for one in runs if one.count > 1]
+        if not tied or self._heaviest is None:
             return members
-        self._visit_down_to(utility)
+        self._visit_down_to(min(tied))
         visited = np.concatenate([self._first_ranked, *self._visited])
         if len(visited) == 0:
-            return np.sort(members)
+            visited = np.array([-1])  # which is no context
         by_index = np.argsort(visited)
         place = by_index[np.searchsorted(visited, members, sorter=by_index) % len(visited)]
         met = visited[place] == members
-        order = np.lexsort((np.where(met, place, members), ~met))
+        run = np.repeat(np.arange(len(runs)), counts)
+        order = np.lexsort((np.where(met, place, members), ~met, run))
         return members[order]
 
     def _visit_down_to(self, utility: int) -> None:
