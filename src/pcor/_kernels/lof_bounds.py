@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pcor._kernels import kernel
+from pcor._kernels import inlined, kernel
 from pcor._kernels.lof import PILE, first_nearest
 
 Array = Any
@@ -103,14 +103,15 @@ def may_change(room: Workspace, n: int, place: int, rule: tuple[int, float, int]
     return bool(least * (1 - SLACK) <= threshold <= most * (1 + SLACK))
 
 
-@kernel
+@inlined
 def _neighbours(room: Workspace, n: int, place: int, k: int) -> tuple[float, float]:
     """Find the k and the k+1 nearest of each row that can matter, and their distances.
 
     These are V's k+1 nearest and theirs. Returns the sum and the largest of their ``kd``; ``sums``
     has the sums up to each row.
     """
-    x = room.x
+    x, firsts, firsts1, sums = room.x, room.first, room.first1, room.sums
+    kds, kds1 = room.kd, room.kd1
     # V's k+1 nearest reach from ``start`` on; the outermost of them bound how far theirs reach.
     start = first_nearest(x, n, place, k + 1, 0)
     low = first_nearest(x, n, start, k + 1, 0)
@@ -125,18 +126,18 @@ def _neighbours(room: Workspace, n: int, place: int, k: int) -> tuple[float, flo
         lower = x[p] - x[first - 1] if first > 0 else np.inf
         upper = x[first + k + 1] - x[p] if first + k + 1 < n else np.inf
         kd = max(x[p] - x[first], x[first + k] - x[p])
-        room.first[p] = first
-        room.first1[p] = first - int(lower <= upper)
-        room.kd[p] = kd
-        room.kd1[p] = min(lower, upper)
-        room.sums[p] = total
+        firsts[p] = first
+        firsts1[p] = first - int(lower <= upper)
+        kds[p] = kd
+        kds1[p] = min(lower, upper)
+        sums[p] = total
         total += kd
         largest = max(largest, kd)
-    room.sums[high] = total
+    sums[high] = total
     return total, largest
 
 
-@kernel
+@inlined
 def _quick_bound(room: Workspace, place: int, k: int, total: float, largest: float) -> float:
     """Return a bound that the factor stays below: most windows are far from the threshold.
 
@@ -146,11 +147,12 @@ def _quick_bound(room: Workspace, place: int, k: int, total: float, largest: flo
     # The one term that a removal can take away, and the rounding of two running sums.
     off = largest + ROUNDING * total
     densities = 0.0
-    start = room.first1[place]
+    first1, sums, kd = room.first1, room.sums, room.kd
+    start = first1[place]
     for p in range(start, start + k + 2):
         if p != place:
-            first = room.first1[p]
-            reach = room.sums[first + k + 2] - room.sums[first] - room.kd[p] - off
+            first = first1[p]
+            reach = sums[first + k + 2] - sums[first] - kd[p] - off
             densities += 1.0 / (max(reach, 0.0) / k + PILE)
     # V's own sum enters as a factor, so its upper bound is needed.
     _, own = _reach_bounds(room, place, k)
@@ -158,7 +160,7 @@ def _quick_bound(room: Workspace, place: int, k: int, total: float, largest: flo
     return bound
 
 
-@kernel
+@inlined
 def _bounds(room: Workspace, place: int, k: int) -> tuple[float, float]:
     """Return bounds of the factor before and after any removal.
 
@@ -183,14 +185,14 @@ def _bounds(room: Workspace, place: int, k: int) -> tuple[float, float]:
     return least, most
 
 
-@kernel
+@inlined
 def _reach_bounds(room: Workspace, p: int, k: int) -> tuple[float, float]:
     """Return bounds of R(p), before and after any removal."""
     x, kd, kd1 = room.x, room.kd, room.kd1
-    here = x[p]
+    here, start = x[p], room.first1[p]
     low = high = largest = 0.0
     smallest = np.inf
-    for o in range(room.first1[p], room.first1[p] + k + 2):
+    for o in range(start, start + k + 2):
         if o != p:
             distance = abs(here - x[o])
             near, far = max(distance, kd[o]), max(distance, kd1[o])

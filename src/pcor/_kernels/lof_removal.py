@@ -3,8 +3,9 @@
 The walk of ``pcor._kernels.lof_walk`` gives each distinct window once, with one row more on each
 side than LOF looks at, so that the window without any one of its rows is still whole.
 
-Most windows are far enough from the threshold that no removal matters: ``pcor._kernels.lof_bounds``
-has the notation and the proof.
+Whole boxes of contexts are left out where bounds show that no removal matters
+(``pcor._kernels.lof_slack``). Most windows too are far enough from the threshold for that:
+``pcor._kernels.lof_bounds`` has the notation and the proof.
 
 All removals at once (``weigh_removals``). kd(o) turns into kd1(o) for those j that are in N(o): all
 but o itself of k+1 places in a row. So each pair (p, o) changes R(p) by one amount over a range of
@@ -22,14 +23,17 @@ import numpy as np
 from pcor._kernels import inlined, kernel
 from pcor._kernels.lof import PILE, window_verdict
 from pcor._kernels.lof_bounds import ROUNDING, SLACK, Workspace, may_change, new_room
+from pcor._kernels.lof_slack import FEW, box_room, box_settled, new_gains, note, worth_a_look
 from pcor._kernels.lof_walk import (
+    BOX,
+    DONE,
     Sides,
     all_found,
     begin,
     leaf_numbers,
     leaf_population,
     leaf_window,
-    next_leaf,
+    next_stop,
     no_flips,
     with_leaf,
 )
@@ -60,7 +64,15 @@ def removal_flips(
     walk = begin(sides, free, split, part, cap)
     room = new_room(2 * cap + 1)
     flips, found = np.empty(2 * cap + 1, np.int64), no_flips()
-    while next_leaf(walk):
+    boxes, gains, outlier = box_room(sides), new_gains(), False
+    while True:
+        stop = next_stop(walk, FEW)
+        if stop == DONE:
+            break
+        if stop == BOX:
+            if worth_a_look(gains, walk):
+                note(gains, walk, box_settled(boxes, walk, sides, rule, 1, outlier))
+            continue
         spare = leaf_population(walk) - smallest
         # The population is below the smallest already: V is no outlier, and stays none.
         if spare < 0:

@@ -29,6 +29,12 @@ _LOWER = np.uint64((1 << 32) - 1)
 _OPEN, _IN, _NEEDED, _BIT, _STAGE = range(5)
 _FIRST, _COUNT, _END = range(3)
 
+# How far a node is: nothing done; "in" to be decided next; "out" next; all below is done.
+_NEW, _STOPPED_AT, _IN_DONE, _ALL_DONE = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
+
+# Where a walk stops: nowhere, since it is over; at a leaf; at a node with more to be decided.
+DONE, LEAF, BOX = range(3)
+
 
 class Sides(NamedTuple):
     """The rows other than V, nearest first on each side: metric, needed free values, and a number.
@@ -135,26 +141,94 @@ def _keep(
 @kernel
 def next_leaf(walk: Walk) -> bool:
     """Go to the next leaf; return whether there was one."""
+    return bool(next_stop(walk, 64) != DONE)
+
+
+@kernel
+def next_stop(walk: Walk, few: int) -> int:
+    """Go to the next leaf, or to the next node whose rows need more than a few open values.
+
+    Returns ``DONE``, ``LEAF`` or ``BOX``.
+    """
     sets, depth = walk.sets, walk.depth[0]
     while depth >= 0:
         stage = sets[depth, _STAGE]
-        # Stage 0: new; 1: "in" is done; 2: both are done, go back up.
-        if stage == 2:
+        if stage == _ALL_DONE:
             depth -= 1
             continue
-        if stage == 0:
+        if stage == _NEW:
             needed = sets[depth, _NEEDED] & sets[depth, _OPEN]
             if not needed:
-                sets[depth, _STAGE] = 2  # the next call goes on from here
+                sets[depth, _STAGE] = _ALL_DONE  # the next call goes on from here
                 walk.depth[0] = depth
-                return True
+                return LEAF
             # The lowest set bit, by two's complement.
             sets[depth, _BIT] = needed & (~needed + np.uint64(1))
+            sets[depth, _STAGE] = stage = _STOPPED_AT
+            if count_bits(needed) > few:
+                walk.depth[0] = depth
+                return BOX
         sets[depth, _STAGE] = stage + np.uint64(1)
-        _descend(walk, depth, stage == 0)
+        _descend(walk, depth, stage == _STOPPED_AT)
         depth += 1
     walk.depth[0] = -1
-    return False
+    return DONE
+
+
+@kernel
+def skip_box(walk: Walk) -> None:
+    """Leave out all that is below the node where the walk stands."""
+    walk.sets[walk.depth[0], _STAGE] = _ALL_DONE
+
+
+@kernel
+def needed_count(walk: Walk) -> int:
+    """Return how many open values the rows kept at the node need."""
+    depth = walk.depth[0]
+    return int(count_bits(walk.sets[depth, _NEEDED] & walk.sets[depth, _OPEN]))
+
+
+@kernel
+def count_bits(bits: Any) -> int:
+    """Return how many bits are set."""
+    count = 0
+    while bits:
+        bits &= bits - np.uint64(1)
+        count += 1
+    return count
+
+
+@kernel
+def box_rows(
+    walk: Walk, sides: Sides, x: Array, sure: Array, certain: Array
+) -> tuple[int, int, int]:
+    """Fill in the metrics of the rows kept at the node, rising; which are certain, and theirs.
+
+    Returns how many there are, V's place, and how many are certain, V among them.
+    """
+    depth = walk.depth[0]
+    still_open, n, known = walk.sets[depth, _OPEN], 0, 0
+    first, count, _ = walk.spans[0, depth]
+    rows, values = walk.below, sides.values_below
+    for place in range(first + count - 1, first - 1, -1):
+        row = rows[place]
+        x[n], sure[n] = values[row >> _HALF], not row & still_open
+        certain[known] = x[n]
+        known += sure[n]
+        n += 1
+    at = n
+    x[n] = certain[known] = sides.v
+    sure[n] = True
+    n, known = n + 1, known + 1
+    first, count, _ = walk.spans[1, depth]
+    rows, values = walk.above, sides.values_above
+    for place in range(first, first + count):
+        row = rows[place]
+        x[n], sure[n] = values[row >> _HALF], not row & still_open
+        certain[known] = x[n]
+        known += sure[n]
+        n += 1
+    return n, at, known
 
 
 @kernel
@@ -165,7 +239,7 @@ def _descend(walk: Walk, depth: int, inside: bool) -> None:
     below = depth + 1
     sets[below, _OPEN] = sets[depth, _OPEN] & ~bit
     sets[below, _IN] = sets[depth, _IN] | (bit if inside else np.uint64(0))
-    sets[below, _NEEDED] = sets[below, _STAGE] = 0
+    sets[below, _NEEDED] = sets[below, _STAGE] = _NEW
     out = np.uint64(0) if inside else bit
     for side in range(2):
         rows = walk.below if side == 0 else walk.above
