@@ -222,6 +222,23 @@ def test_the_fast_way_is_the_generic_one_with_twenty_neighbours(
     assert added
 
 
+@pytest.mark.parametrize("shape", [(6, 6), (4, 4, 4), (11,)])
+def test_boxes_that_are_left_out_have_no_changes(
+    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...]
+) -> None:
+    """So many free values that most contexts are never looked at by themselves."""
+    rules = [(1, 1.1, 2), (2, 1.3, 4), (3, 1.5, 8), (5, 1.2, 6)]
+    total = 0
+    for seed in range(10):
+        k, threshold, least = rules[seed % len(rules)]
+        small = synthetic(shape, 60, seed, digits=seed % 3)
+        validity = small.validity(pcor.LOF(k=k, threshold=threshold, min_population=least))
+        fast = said(removals(validity))
+        assert fast == generic(monkeypatch, lambda v=validity: removals(v))  # type: ignore[misc]
+        total += len(fast)
+    assert total > 0
+
+
 @pytest.mark.parametrize("min_population", [4, 21])
 def test_in_a_family_rows_that_no_context_looks_at_are_not_tried(
     monkeypatch: pytest.MonkeyPatch, min_population: int
