@@ -20,7 +20,7 @@ import numpy as np
 
 from pcor._kernels import inlined, kernel
 from pcor._kernels.lof import PILE, first_nearest
-from pcor._kernels.lof_subtree import SLACK, _sum_of_smallest
+from pcor._kernels.lof_subtree import SLACK
 from pcor._kernels.lof_walk import Sides, Walk, box_rows, needed_count, skip_box
 
 Array = Any
@@ -181,7 +181,7 @@ def _reach(room: BoxRoom, n: int, p: int, k: int, spare: int, kd: Array, sign: f
                 terms[count] = sign * max(apart, kd[q])
                 count += 1
             q += step
-    return sign * _least_sum(terms, count, forced, number, k, spare)
+    return float(sign * _least_sum(terms, count, forced, number, k, spare))
 
 
 @inlined
@@ -200,7 +200,7 @@ def _around(
             else:
                 terms[count] = sign * densities[o]
                 count += 1
-    return sign * _least_sum(terms, count, forced, number, k, spare)
+    return float(sign * _least_sum(terms, count, forced, number, k, spare))
 
 
 @kernel
@@ -248,3 +248,32 @@ def note(gains: Array, walk: Walk, settled: bool) -> None:
     if settled:
         gains[count, 1] += 1
         skip_box(walk)
+
+
+@kernel
+def _sum_of_smallest(terms: Array, count: int, left: int) -> float:
+    """Return the sum of the ``left`` smallest of ``count`` terms, which are reordered."""
+    low, high = 0, count - 1
+    # Quickselect: everything before ``left`` is then at most what comes after.
+    while low < high and 0 < left < count:
+        pivot = terms[(low + high) // 2]
+        i, j = low, high
+        while i <= j:
+            while terms[i] < pivot:
+                i += 1
+            while terms[j] > pivot:
+                j -= 1
+            if i <= j:
+                terms[i], terms[j] = terms[j], terms[i]
+                i += 1
+                j -= 1
+        if left <= j:
+            high = j
+        elif left > i:
+            low = i
+        else:
+            break
+    total = 0.0
+    for place in range(left):
+        total += terms[place]
+    return total
