@@ -106,7 +106,7 @@ def _with_room(heap: Array, size: int) -> Array:
 
 
 @kernel
-def _most_lossy(losses: TotalTable, steps: Steps, largest: int, rest: int) -> int:
+def _most_lossy(losses: TotalTable, steps: Steps, largest: int, rest: Any) -> int:
     """Return the open step without which the largest context has the fewest losses."""
     best, fewest, left = 0, np.int64(1) << 62, rest
     while left:
@@ -139,7 +139,7 @@ def _push_rest(
 
 
 @kernel
-def _highest(chain: int) -> Any:
+def _highest(chain: Any) -> Any:
     """Return the highest of some steps."""
     left = chain
     while left & (left - np.uint64(1)):
