@@ -181,7 +181,7 @@ def _reach(room: BoxRoom, n: int, p: int, k: int, spare: int, kd: Array, sign: f
                 terms[count] = sign * max(apart, kd[q])
                 count += 1
             q += step
-    return sign * _least_sum(terms, count, forced, number, k, spare)
+    return float(sign * _least_sum(terms, count, forced, number, k, spare))
 
 
 @inlined
@@ -200,7 +200,7 @@ def _around(
             else:
                 terms[count] = sign * densities[o]
                 count += 1
-    return sign * _least_sum(terms, count, forced, number, k, spare)
+    return float(sign * _least_sum(terms, count, forced, number, k, spare))
 
 
 @kernel
