@@ -9,9 +9,27 @@ Words used by all of them: a pair is (cell, metric value, count), pairs rise by 
 has the bits of a cell's values, 64 to a word: a context covers a cell if it has all of them.
 """
 
+import contextlib
+from pathlib import Path
 from typing import Any
 
 from numba import njit
+
+
+def forget_older(folder: Path) -> None:
+    """Remove kernels from a folder's cache that were compiled before its latest source was written.
+
+    Numba compares a kernel with its own file only. One that calls another's functions, or takes its
+    tuples, would go on as it was compiled, with the memory laid out as it was then.
+    """
+    latest = max(source.stat().st_mtime_ns for source in folder.glob("*.py"))
+    for index in (folder / "__pycache__").glob("*.nbi"):
+        with contextlib.suppress(OSError):  # another process removes it as well, or nobody may
+            if index.stat().st_mtime_ns < latest:
+                index.unlink()
+
+
+forget_older(Path(__file__).parent)
 
 
 def kernel(function: Any) -> Any:
