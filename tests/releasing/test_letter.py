@@ -99,6 +99,28 @@ def test_a_letter_tells_the_facts_that_were_paid_for_and_draws_the_quantiles(
     }
 
 
+def test_a_letter_under_dp_begins_with_the_numbers_if_one_of_them_is_a_rank() -> None:
+    table = pcor.Table(pcor.demo.ten_people(), pcor.demo.ten_people_schema())
+    options: dict[str, Any] = {"detector": pcor.Tail(0.4, min_population=3), "guarantee": "dp"}
+    for facts, begins in (("count,rank", True), ("count", False)):
+        release = pcor.release(table, 8, 9, **options, facts=facts, chooser=seeded(1))
+        said = visible(release.to_letter())
+        found = said.split("What was found ")[1]
+        assert bool(release.comparison) == begins
+        if begins:
+            count, rank = release.facts
+            assert found.startswith("Record 8 (390,000) was compared with ")
+            assert f"about {count.value} rows ({count.low} to {count.high})" in release.comparison
+            assert f"about {rank.value} ({rank.low} to {rank.high})" in release.comparison
+            assert f"In full: {release}" in said
+        else:
+            assert found.startswith("If record 8 (390,000) ")
+
+
+def test_only_under_dp_numbers_come_before_the_sentence(told: pcor.Release) -> None:
+    assert told.comparison == ""
+
+
 def test_a_letter_says_how_it_can_be_checked(released: pcor.Release, key: pcor.SigningKey) -> None:
     paid = replace(released, receipt=Receipt("ab" * 32, "2024-03-01"))
     said = visible(paid.to_letter(key=key))

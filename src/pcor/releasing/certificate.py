@@ -157,12 +157,9 @@ class Release:
 
     def _sentence(self, *, most: int | None = None) -> str:
         """Return the release as a sentence; with ``most``, its lists end after so many items."""
-        schema = self.plan.schema
-        rows = wording.among(schema, self.context.mask, most=most)
+        rows, metric = self._group(most=most), self.plan.schema.metric.spoken
         what = "an outlier by" if self._side is None else f"unusually {self._side} in"
-        stands_out = f"{self._who} is {what} {schema.metric.spoken} ({self.plan.detector.name})"
-        numbers = in_words(self.facts, schema, self.plan.detector)
-        rows = f"{rows}: {numbers}" if numbers else rows
+        stands_out = f"{self._who} is {what} {metric} ({self.plan.detector.name})"
         sentence = f"Record {stands_out} among {rows}."
         wanted = self.plan.needed()
         if wanted is not None:
@@ -171,6 +168,25 @@ class Release:
                 f"then with a chance of at least {plain(wanted.chance)} also among {rows}."
             )
         return sentence if self.private else f"{sentence} [{NOT_PRIVATE}]"
+
+    @property
+    def comparison(self) -> str:
+        """What the numbers say, where only they tell how the record stands in the group.
+
+        Under a guarantee that does not tell whether it is an outlier there (``plan.needed``); empty
+        where no rank was paid for.
+        """
+        ranked = any(fact.name.partition(":")[0] == "rank" for fact in self.facts)
+        if self.plan.needed() is None or not ranked:
+            return ""
+        return f"Record {self._who} was compared with {self._group(most=wording.SHOWN)}."
+
+    def _group(self, *, most: int | None) -> str:
+        """Return the rows of the context in words, with the numbers about them."""
+        schema = self.plan.schema
+        rows = wording.among(schema, self.context.mask, most=most)
+        numbers = in_words(self.facts, schema, self.plan.detector)
+        return f"{rows}: {numbers}" if numbers else rows
 
     @property
     def _who(self) -> str:

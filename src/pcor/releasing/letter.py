@@ -58,6 +58,7 @@ class LetterWords:
         rows: what a row is called.
         headline: the sentence; a long list ends after some items.
         sentence: the whole sentence.
+        comparison: what the numbers say, where only they tell how the record stands in the group.
         plain_words: what it means, and what it does not.
         group: attribute and values, for those that the group restricts.
         facts: the numbers that were paid for.
@@ -86,6 +87,7 @@ class LetterWords:
     rows: str
     headline: str
     sentence: str
+    comparison: str
     plain_words: str
     group: tuple[tuple[str, str], ...]
     facts: tuple[LetterFact, ...]
@@ -122,6 +124,7 @@ _NOTHING = replace(
     group=(),
     facts=(),
     not_protected=(),
+    comparison="",
     rounding="",
     picture="",
     delta="",
@@ -232,6 +235,7 @@ def letter_words(release: Release, certificate: Mapping[str, Any], key: str) -> 
         rows=schema.noun,
         headline=release.headline,
         sentence=str(release),
+        comparison=release.comparison,
         plain_words=plain_words(release),
         group=tuple(wording.clauses(schema, release.context.mask, most=wording.SHOWN)),
         facts=tuple(_fact(release, fact) for fact in facts),
