@@ -29,8 +29,9 @@ COUNT, PARTS = 3000, 4
 KEYS = [19253, 3503, 17503, 19603]  # the last is an outlier almost nowhere
 DETECTORS = ["lof:k=5", "grubbs:tail=upper", "histogram:rare=0.02", "tail"]
 ROUNDING = 1e-9
-# Each partition takes so long in each query: long enough to be killed in.
-PAUSE = 700  # milliseconds
+# Each partition takes so long in each query, in milliseconds: long enough to be killed in; and where
+# every attempt has to be killed, on a machine that is busy too.
+PAUSE, LONG_PAUSE = 700, 8000
 
 
 def skewed() -> pa.Table:
@@ -126,10 +127,10 @@ def drawn(files: str, keys: list[int], seed: int) -> list[str]:
     return [str(released) for released in found]
 
 
-def released(files: str, books: Path, key: int, detector: str) -> int:
+def released(files: str, books: Path, key: int, detector: str, pause: int = PAUSE) -> int:
     ledger = Ledger(books)
     return ledger.release(
-        table(files, PAUSE), key, 1, dataset="people", detector=detector
+        table(files, pause), key, 1, dataset="people", detector=detector
     ).context.mask
 
 
@@ -151,8 +152,8 @@ def released_from_cache(books: Path, key: int) -> int:
     return ledger.release(_tables["cached"], key, 1, dataset="people", detector="tail").context.mask
 
 
-def prepare(files: str) -> None:
-    table(files, PAUSE)
+def prepare(files: str, pause: int = PAUSE) -> None:
+    table(files, pause)
 
 
 # -- the same answers ------------------------------------------------------------------------------
@@ -247,10 +248,10 @@ def test_many_releases_that_lose_an_executor_are_charged_once_each(
 def test_a_release_that_is_given_up_is_not_charged_and_may_be_asked_again(
     own: Driver, driver: Driver, files: str, books: Path
 ) -> None:
-    driver.run(prepare, files)
+    driver.run(prepare, files, LONG_PAUSE)
     own.run(cluster.begin_to_kill, 1 << 20)
     with pytest.raises(SourceError, match=r"executors may have been lost.*ask again"):
-        driver.run(released, files, books, KEYS[0], "lof:k=5")
+        driver.run(released, files, books, KEYS[0], "lof:k=5", LONG_PAUSE)
     assert own.run(cluster.end_of_killing)[0] >= TASK_FAILURES
     assert entries(books) == ["budget"]
     assert driver.run(released, files, books, KEYS[0], "lof:k=5")
