@@ -31,8 +31,8 @@ NODE_SIZE, SUMS = 6, 2
 _UNKNOWN = np.uint64(2)
 _NO_STEP = 64
 
-# With so few needed steps every window is judged: that is cheaper than a bound.
-_FEW = 3
+# With so few needed steps every window is judged: that is cheaper than to split the box.
+_FEW = 4
 
 _FIRST, _COUNT, _END = range(3)
 
@@ -174,15 +174,15 @@ def look(walk: SubtreeWalk, depth: int, node: Array, sums: Array) -> int:
     if node[NONE] == _UNKNOWN:
         node[NONE], sums[1] = _without(near, n, place, rest, rule)
     if node[ALL] == node[NONE]:
+        many = _count(needed)
         # One needed step means two windows, and both were judged.
-        if not needed & (needed - np.uint64(1)):
+        if many == 1:
             return same
-        if _count(needed) <= _FEW:
-            if _all_alike(walk, n, place, needed, node[ALL]):
-                return same
-            return int(_split(walk, n, place, node))
         around = sums.min() if node[ALL] else sums.max()
-        if bounded and settled(near, n, place, rule, node[ALL] == 1, around):
+        # Two needed steps leave two windows: judging these is cheaper than a bound.
+        if many > 2 and bounded and settled(near, n, place, rule, node[ALL] == 1, around):
+            return same
+        if many <= _FEW and _all_alike(walk, n, place, needed, node[ALL]):
             return same
     return int(_split(walk, n, place, node))
 
