@@ -9,8 +9,11 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from fractions import Fraction
+from http.client import HTTPConnection
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -181,6 +184,46 @@ def test_the_demo_serves_and_stops_when_told(workers: str, tmp_path: Path) -> No
         process.stdout.close()
     assert process.returncode in (0, -signal.SIGTERM)
     assert list(tmp_path.glob("pcor-demo-*")) == []
+
+
+def test_two_processes_grant_a_key_the_rate_of_one(tmp_path: Path) -> None:
+    port = free_port()
+    process = subprocess.Popen(  # noqa: S603 (our own words)
+        [
+            *(sys.executable, "-m", "pcor", "serve", "--demo", "--port", str(port)),
+            *("--workers", "2", "--rate", "2"),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    )
+    assert process.stdout is not None
+    try:
+        said = "".join(_until(process, "Ctrl+C"))
+        key = dict(re.findall(r"(owner|analyst)\s+(pcor_\S+)", said))["analyst"]
+        until(lambda: is_healthy(port))
+        until(lambda: len(workers_of(process.pid)) == 2)
+        begin = time.monotonic()
+        # A new connection each: the system gives them to one process or the other.
+        with ThreadPoolExecutor(8) as pool:
+            statuses = list(pool.map(lambda _: _status(port, key), range(60)))
+        took = time.monotonic() - begin
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=DEADLINE)
+        process.stdout.close()
+    assert set(statuses) == {200, 429}
+    assert statuses.count(200) <= 6 + 2 * took + 1
+    assert list(tmp_path.glob("pcor-serve-*")) == []
+
+
+def _status(port: int, key: str) -> int:
+    connection = HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
+    try:
+        connection.request("GET", "/v1/me", headers={"Authorization": f"Bearer {key}"})
+        return connection.getresponse().status
+    finally:
+        connection.close()
 
 
 def test_processes_whose_parent_was_killed_end_and_leave_the_port(tmp_path: Path) -> None:
