@@ -9,8 +9,10 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from fractions import Fraction
+from http.client import HTTPConnection
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -181,6 +183,56 @@ def test_the_demo_serves_and_stops_when_told(workers: str, tmp_path: Path) -> No
         process.stdout.close()
     assert process.returncode in (0, -signal.SIGTERM)
     assert list(tmp_path.glob("pcor-demo-*")) == []
+
+
+def test_two_processes_grant_a_key_the_rate_of_one(tmp_path: Path) -> None:
+    port = free_port()
+    process = subprocess.Popen(  # noqa: S603 (our own words)
+        [
+            *(sys.executable, "-m", "pcor", "serve", "--demo", "--port", str(port)),
+            *("--workers", "2", "--rate", "0.01"),  # one request, and the next 100 s later
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    )
+    assert process.stdout is not None
+    try:
+        said = "".join(_until(process, "Ctrl+C"))
+        key = dict(re.findall(r"(owner|analyst)\s+(pcor_\S+)", said))["analyst"]
+        until(lambda: is_healthy(port))
+        until(lambda: len(workers_of(process.pid)) == 2)
+        one, other = workers_of(process.pid)
+        with paused(one):
+            statuses = [_status(port, key) for _ in range(2)]
+        with paused(other):
+            statuses.append(_status(port, key))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=DEADLINE)
+        process.stdout.close()
+    assert statuses == [200, 429, 429]
+    assert list(tmp_path.glob("pcor-serve-*")) == []
+
+
+@contextmanager
+def paused(process: int) -> Iterator[None]:
+    """Hold a process, so that others answer."""
+    os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        with suppress(ProcessLookupError):  # one that is silent for long is started anew
+            os.kill(process, signal.SIGCONT)
+
+
+def _status(port: int, key: str) -> int:
+    connection = HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
+    try:
+        connection.request("GET", "/v1/me", headers={"Authorization": f"Bearer {key}"})
+        return connection.getresponse().status
+    finally:
+        connection.close()
 
 
 def test_processes_whose_parent_was_killed_end_and_leave_the_port(tmp_path: Path) -> None:

@@ -310,6 +310,8 @@ WRONG = {
     "experiment": ("```sh\nX=1 pcor experiment nonsense --seed 0\n```", ["there is no nonsense"]),
     "option": ("```sh\npcor experiment all --nonsense 1\n```", ["there is no --nonsense"]),
     "module": ("```sh\npython -m studies.nothing\n```", ["there is no studies.nothing"]),
+    "extra": ("```sh\npip install 'pcor[nonsense]'\n```", ["there is no 'pcor[nonsense]'"]),
+    "package": ("```sh\npip install nonsense\n```", ["there is no nonsense"]),
     "program": ("```sh\nrm -r .\n```", ["there is no rm"]),
 }
 

@@ -313,10 +313,23 @@ def named_things_exist(block: Block) -> None:
             missing = unknown_words(words[1:])
         elif words[:2] == ["python", "-m"]:
             missing = [] if importlib.util.find_spec(words[2]) else [words[2]]
+        elif words[:2] == ["pip", "install"]:
+            missing = [word for word in words[2:] if not can_be_installed(word.strip("'"))]
+        elif words[0] == "source":  # of the shell
+            missing = []
         else:
             missing = words[:1]
         if missing:
             raise PageError(f"line {number}: sh: there is no {missing[0]}: {line}")
+
+
+def can_be_installed(required: str) -> bool:
+    """Tell whether this is a package of the project, or its folder, with extras that it has."""
+    found = re.fullmatch(r"(pcor|\.)(?:\[([\w,]+)\])?", required)
+    if found is None:
+        return required == "pcor-client"
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return {*(found[2] or "").split(",")} - {""} <= {*declared["optional-dependencies"]}
 
 
 def unknown_words(words: list[str]) -> list[str]:

@@ -17,6 +17,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 import pcor
+from tools.package_index import ADDRESS, PackageIndex, addresses, described
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -201,19 +202,61 @@ def test_hooks_run_the_tools_of_the_environment() -> None:
 # -- the package index ----------------------------------------------------------------------------
 
 
-def shown_on_an_index() -> str:
-    """Return the README as the build gives it to a package index."""
-    text = (ROOT / "README.md").read_text("utf-8")
-    for rule in PROJECT["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
-        text = re.sub(rule["pattern"], rule["replacement"], text)
-    return text
+README = (ROOT / "README.md").read_text("utf-8")
+LINK = re.compile(r"\]\(([^)]+)\)")
 
 
 def test_the_readme_on_a_package_index_links_to_nothing_that_is_not_there() -> None:
-    shown = shown_on_an_index()
+    shown = described(README, "", "0.1.0")
     assert "<picture>" not in shown
     assert "docs/pictures" not in shown
-    links = re.findall(r"\]\(([^)]+)\)", shown)
+    links = LINK.findall(shown)
     assert links
     assert [link for link in links if not link.startswith("https://")] == []
     assert "make demo" in shown
+
+
+def test_where_the_repository_is_known_links_and_pictures_lead_to_its_files() -> None:
+    shown = described(README, "https://example.org/we/pcor", "0.1.0")
+    assert "<picture>" not in shown
+    pages = "https://example.org/we/pcor/blob/v0.1.0/"
+    pictures = "https://example.org/we/pcor/raw/v0.1.0/"
+    ours = [one for one in LINK.findall(shown) if one.startswith("https://example.org/")]
+    files = [one.removeprefix(pages).removeprefix(pictures).partition("#")[0] for one in ours]
+    assert len(files) > 20
+    assert "docs/pictures/flow-light.svg" in files
+    assert [one for one in files if not (ROOT / one).exists()] == []
+    relative = [one for one in LINK.findall(README) if not one.startswith(("https:", "#"))]
+    assert len(ours) == len(relative) + 1  # the picture
+
+
+def test_an_address_is_announced_only_where_there_is_one() -> None:
+    assert set(addresses("", "0.1.0")) == {"Paper"}
+    known = addresses("https://example.org/we/pcor", "0.1.0")
+    assert {"Homepage", "Documentation", "Changelog", "Issues", "Source", "Paper"} == set(known)
+    for label in ("Documentation", "Changelog"):
+        path = known[label].removeprefix("https://example.org/we/pcor/blob/v0.1.0/")
+        assert (ROOT / path).is_file()
+
+
+def test_the_metadata_has_what_the_environment_of_the_build_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hook = PackageIndex(str(ROOT), {})
+    metadata: dict[str, Any] = {"version": "0.1.0"}
+    monkeypatch.setenv(ADDRESS, "https://example.org/we/pcor/")
+    hook.update(metadata)
+    assert metadata["urls"]["Issues"] == "https://example.org/we/pcor/issues"
+    assert "https://example.org/we/pcor/blob/v0.1.0/docs/faq.md" in metadata["readme"]["text"]
+    monkeypatch.delenv(ADDRESS)
+    hook.update(metadata)
+    assert "example.org" not in str(metadata)
+    monkeypatch.setenv(ADDRESS, "example.org")
+    with pytest.raises(ValueError, match="must begin with https"):
+        hook.update(metadata)
+
+
+def test_a_release_is_built_with_the_address_of_its_repository() -> None:
+    (build,) = [s for s in steps(WORKFLOWS[0]) if s.get("run") == "make package"]
+    assert WORKFLOWS[0].name == "release.yml"
+    assert set(build["env"]) == {ADDRESS}

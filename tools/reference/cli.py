@@ -24,8 +24,9 @@ def overview() -> str:
     rows = []
     for words, one in commands(_program(), ("pcor",)):
         title = " ".join(words)
-        first = _paragraphs(one)[0].split(". ")[0].rstrip(".")
-        rows.append([markdown.link(f"`{title}`", f"#{markdown.anchor(title)}"), f"{first}."])
+        first = _paragraphs(one)[0].split(". ")[0]
+        ended = first if first.endswith((".", "?")) else f"{first}."
+        rows.append([markdown.link(f"`{title}`", f"#{markdown.anchor(title)}"), ended])
     return markdown.table(["command", "what it does"], rows)
 
 

@@ -96,7 +96,9 @@ def _say(summaries: Sequence[dict[str, Any]]) -> None:
             say(f"\n{grid.title}\n{grid.text()}")
 
 
-app.command("all", help="Run all of them; what they share is done once.")(_command(tuple(NAMES)))
+app.command("all", help="Run all experiments; what they share is done once.")(
+    _command(tuple(NAMES))
+)
 for _name, _help in NAMES.items():
     app.command(_name, help=_help)(_command((_name,)))
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from dataclasses import dataclass
+import tempfile
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from pcor.service.core import owner as owning
 from pcor.service.core.keys import Key, read_keys
 from pcor.service.core.service import Service
 from pcor.service.core.settings import ENVIRONMENT, ServiceSettings
+from pcor.service.core.slots import make_files
 from pcor.service.server.connections import Config
 
 DEMO = "synthetic-salaries"
@@ -111,11 +113,14 @@ def serve(settings: ServiceSettings, sockets: list[socket.socket], *, workers: i
     if workers == 1:
         _run(uvicorn.Server(server_config(create_app(settings), settings)), sockets)
         return
-    os.environ[ENVIRONMENT] = settings.to_json()
-    config = server_config(
-        "pcor.service.app:from_environment", settings, factory=True, workers=workers
-    )
-    Multiprocess(config, sockets=sockets).run()
+    with tempfile.TemporaryDirectory(prefix="pcor-serve-") as folder:
+        make_files(Path(folder))
+        settings = replace(settings, shared=Path(folder))
+        os.environ[ENVIRONMENT] = settings.to_json()
+        config = server_config(
+            "pcor.service.app:from_environment", settings, factory=True, workers=workers
+        )
+        Multiprocess(config, sockets=sockets).run()
 
 
 def server_config(app: FastAPI | str, settings: ServiceSettings, **more: Any) -> Config:

@@ -7,6 +7,8 @@ locks differ between systems (``flock``, ``LockFileEx``) the package filelock kn
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 # Windows neither replaces nor removes a file that is open, opens no folder, and has text files of
 # its own. A name, so that tests can take it away.
@@ -22,6 +24,18 @@ def try_lock(descriptor: int) -> bool:
     from filelock import lock_descriptor  # takes a while to import, and few need a lock
 
     return lock_descriptor(descriptor, blocking=False)
+
+
+@contextmanager
+def held(descriptor: int) -> Iterator[None]:
+    """Hold the lock on an open file, which everybody else holds for some microseconds only."""
+    from filelock import lock_descriptor, unlock_descriptor
+
+    lock_descriptor(descriptor, blocking=True, poll_interval=0.0005)
+    try:
+        yield
+    finally:
+        unlock_descriptor(descriptor)
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:

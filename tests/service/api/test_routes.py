@@ -12,6 +12,8 @@ import pytest
 
 from pcor.public import wording
 from pcor.releasing.certificate import JSON_SCHEMA
+from pcor.service.core.limits import TokenBuckets
+from pcor.service.core.service import GUESSES
 from tests.helpers.postgres import postgres
 from tests.helpers.service_routes import ROUTES
 from tests.helpers.service_world import (
@@ -377,7 +379,7 @@ def test_a_role_reaches_its_routes_and_no_other(
         path = path.replace("{name}", names_.get(path.split("/")[2], DATASET))
     path = path.replace("{analyst}", OTHER)  # who asks nothing in this table
     given = {} if body is None else {"json": body}
-    one_place.service.guesses._buckets.clear()
+    one_place.service.guesses = TokenBuckets(*GUESSES)
     answer = one_place.send(
         WHO[role], method, path, headers={"Idempotency-Key": f"role-{role}"}, **given
     )
@@ -417,7 +419,7 @@ def test_a_revoked_key_opens_nothing_from_then_on(place: World) -> None:
     "token", ["", "pcor", "pcor_", "pcor__", "pcor_x_y", "x" * 5000, "pcor_' OR 1=1 --_x"]
 )
 def test_what_is_not_a_key_gets_one_answer(place: World, token: str) -> None:
-    place.service.guesses._buckets.clear()
+    place.service.guesses = TokenBuckets(*GUESSES)
     header = {"Authorization": f"Bearer {token}"}
     answer = place.api.get("/v1/me", headers=header)
     assert (answer.status_code, answer.json()["kind"]) == (401, "not_authenticated")
@@ -425,7 +427,7 @@ def test_what_is_not_a_key_gets_one_answer(place: World, token: str) -> None:
 
 
 def test_a_wrong_secret_with_a_real_id_is_refused(place: World) -> None:
-    place.service.guesses._buckets.clear()
+    place.service.guesses = TokenBuckets(*GUESSES)
     token = place.keys[ANALYST][:-1] + ("A" if place.keys[ANALYST][-1] != "A" else "B")
     assert place.api.get("/v1/me", headers={"Authorization": f"Bearer {token}"}).status_code == 401
 

@@ -1,8 +1,8 @@
 """Limits: how large a request may be, of which type, how many a key may make, how many may write.
 
-Public: everything here. Rates are counted by each process on its own, in memory: with several
-workers a key has so many times the rate. They are there against accidents and against guessing of
-keys; the budget is what protects the people.
+Public: everything here. Rates are counted by all processes of one ``pcor serve`` together
+(``slots``). They are there against accidents and against guessing of keys; the budget is what
+protects the people.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -20,9 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pcor.ledger.database import Admission, admission
 from pcor.service.core.problems import Problem, internal
-
-# Callers that are remembered; the one who was quiet longest is forgotten first.
-REMEMBERED = 10_000
+from pcor.service.core.slots import OwnSlots, Slots
 
 # Sent where a route does not say otherwise.
 SAFE_HEADERS = {
@@ -39,15 +36,19 @@ class TokenBuckets:
     Args:
         rate: tokens a second.
         burst: how many a bucket holds.
-        clock: seconds.
+        clock: seconds, the same ones in every process that shares the slots.
+        slots: where the tokens are counted; by default in this process alone.
     """
 
     def __init__(
-        self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic
+        self,
+        rate: float,
+        burst: int,
+        clock: Callable[[], float] = time.monotonic,
+        slots: Slots | None = None,
     ) -> None:
         self._rate, self._burst, self._clock = rate, burst, clock
-        self._lock = threading.Lock()
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._slots = OwnSlots() if slots is None else slots
 
     def take(self, who: str) -> None:
         """Take a token, or refuse."""
@@ -58,15 +59,13 @@ class TokenBuckets:
         self._take(who, 0)
 
     def _take(self, who: str, taken: int) -> None:
-        now = self._clock()
-        with self._lock:
-            tokens, at = self._buckets.pop(who, (float(self._burst), now))
+        with self._slots.locked():
+            now = self._clock()
+            tokens, at = self._slots.get(who) or (float(self._burst), now)
             tokens = min(self._burst, tokens + (now - at) * self._rate)
             short = 1 - tokens
             if taken or tokens < self._burst:  # a full bucket need not be remembered
-                self._buckets[who] = (tokens if short > 0 else tokens - taken, now)
-            if len(self._buckets) > REMEMBERED:
-                self._buckets.popitem(last=False)
+                self._slots.put(who, tokens if short > 0 else tokens - taken, now)
         if short > 0:
             wait = max(1, math.ceil(short / self._rate))
             raise Problem(

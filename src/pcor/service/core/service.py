@@ -15,6 +15,7 @@ from fastapi import Request
 from pcor.ledger import Ledger
 from pcor.ledger.entries import lock_head
 from pcor.releasing.letter import LetterTemplate
+from pcor.service.core import slots
 from pcor.service.core.book_checks import BookChecks
 from pcor.service.core.cache import LruCache
 from pcor.service.core.draw_process import DrawProcesses
@@ -37,8 +38,6 @@ from pcor.support.ed25519 import SigningKey
 
 # Who cannot show a key has this many tries a second, and at once.
 GUESSES = (1.0, 20)
-# Keys and sessions that were good a while ago; ``tries`` says what for.
-KNOWN = 10_000
 # Answers that are kept in memory for whoever asks again.
 REMEMBERED = 1000
 
@@ -84,12 +83,17 @@ class Service:
         self.checks = BookChecks(self.ledger, settings.check, self.now)
         self.readiness = Readiness(self.ledger, settings.readiness)
         self.writers = WriterLimit(settings.writers)
-        self.rates = TokenBuckets(settings.rate, settings.burst)
-        self.guesses = TokenBuckets(*GUESSES)
-        self.sign_ins = TokenBuckets(settings.sign_in_rate, settings.sign_in_burst)
-        self.known: LruCache[str, bool] = LruCache(KNOWN)
+        self.rates = TokenBuckets(settings.rate, settings.burst, slots=self._slots(slots.REQUESTS))
+        self.guesses = TokenBuckets(*GUESSES, slots=self._slots(slots.GUESSES))
+        self.sign_ins = TokenBuckets(
+            settings.sign_in_rate, settings.sign_in_burst, slots=self._slots(slots.SIGN_INS)
+        )
+        self.known = slots.KnownNames(self._slots(slots.KNOWN))
         self.requests = RequestCounter()
         self.seen: LruCache[str, tuple[Job, Mapping[str, Any]]] = LruCache(REMEMBERED)
+
+    def _slots(self, name: str) -> slots.Slots:
+        return slots.open_slots(self.settings.shared, name)
 
     def _draws(self) -> Draws:
         settings = self.settings

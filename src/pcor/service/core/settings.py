@@ -42,7 +42,7 @@ class ServiceSettings:
         drawers: how many searches a process runs at once.
         apart: each of them in a process of its own, so that nobody else waits for it.
         tables: how many tables each of those processes keeps in memory.
-        rate: how many requests a second a key may make, over a while, of one process.
+        rate: how many requests a second a key may make, over a while.
         burst: how many it may make at once.
         sign_in_rate: how often a second a key may sign in to the page, over a while.
         sign_in_burst: how often it may at once.
@@ -67,6 +67,8 @@ class ServiceSettings:
             it is in the data folder.
         sign: the file with the private key that signs certificates; by default they are not signed.
         letter: the file with the template of letters; by default ours.
+        shared: the folder in which processes that serve together count who asks how often
+            (``slots``); by default a process counts for itself.
     """
 
     database: str = field(repr=False)
@@ -96,6 +98,7 @@ class ServiceSettings:
     secret: Path | None = None
     sign: Path | None = None
     letter: Path | None = None
+    shared: Path | None = None
 
     def __post_init__(self) -> None:
         for name in SECONDS:
@@ -138,7 +141,7 @@ class ServiceSettings:
         content: dict[str, Any] = json.loads(text)
         paths = {
             name: Path(content[name])
-            for name in ("data", "secret", "sign", "letter")
+            for name in ("data", "secret", "sign", "letter", "shared")
             if content[name]
         }
         return cls(**content | paths | {"proxies": tuple(content["proxies"])})

@@ -3,8 +3,7 @@
 Public: everything here; a secret that was good is remembered by its hash alone. Wrong tries are
 counted for each address. An address that has none left is refused without a look at the database,
 except for a secret that was good a while ago: so who guesses behind the same proxy locks out nobody
-who works. Both are of one process: a secret that was good at one of several workers is new to the
-others.
+who works. Processes that serve together count and remember together (``slots``).
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def look_up(request: Request, secret: str, find: Callable[[], Found | None]) -> 
         find: looks for it in the database.
     """
     service, name = of(request), digest(secret)
-    if service.known.get(name) is None:
+    if not service.known.has(name):
         service.guesses.check(address_of(request))
     found = find()
     if found is None:
@@ -45,8 +44,8 @@ def look_up(request: Request, secret: str, find: Callable[[], Found | None]) -> 
 
 
 def remember(request: Request, secret: str) -> None:
-    """Remember a secret as good, in this process: it is looked up whatever others try."""
-    of(request).known.put(digest(secret), True)
+    """Remember a secret as good: it is looked up whatever others try."""
+    of(request).known.add(digest(secret))
 
 
 def wrong(request: Request) -> None:
