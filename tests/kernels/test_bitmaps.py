@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pcor
+from pcor._kernels import bitmaps as module
 from pcor._kernels.bitmaps import CHUNK, bitmaps, planes_of, totals_of_many
 from pcor._kernels.coverage import totals
 from pcor.public.context import pack
@@ -68,6 +69,19 @@ def test_rows_near_v_may_be_in_any_chunk(rows: int) -> None:
         assert verdicts == detector.batch(case.cells, case.value, case.table.words(masks)).tolist()
         assert True in verdicts
         assert False in verdicts
+
+
+def test_with_too_many_rows_for_bitmaps_pairs_are_asked_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    case = Case(
+        (2, 2), [(0, 0), (0, 1), (1, 0)] * 9, [*map(float, range(26)), 99.0], 26, [6, 7, 14, 15]
+    )
+    detector = pcor.LOF(k=2, min_population=3)
+    expected = in_many(case, detector)
+    monkeypatch.setattr(module, "_LARGEST", 0)
+    assert detector.judge_of_many(case.cells, case.value, case.words[0]) is None
+    assert in_many(case, detector) == expected == case.verdicts(detector)
 
 
 def test_whoever_has_verdicts_of_its_own_is_asked_for_them() -> None:

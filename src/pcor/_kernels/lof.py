@@ -140,14 +140,16 @@ def _densities(x: Array, place: int, k: int, start: Array, kd: Array) -> tuple[f
         start[p] = first
         kd[p] = max(x[p] - x[first], x[first + k] - x[p])
     # From the lowest neighbour to the highest: the order in which the twin adds.
-    around = density = 0.0
+    around = density = own = 0.0
     for o in range(start[place], start[place] + k + 1):
         # Equal rows have the same neighbours but for themselves, and the same density.
         if o == start[place] or x[o] != x[o - 1]:
             density = _density(x, o, k, start, kd)
-        if o != place:
+        if o == place:
+            own = density
+        else:
             around += density
-    return around, _density(x, place, k, start, kd)
+    return around, own
 
 
 @kernel
