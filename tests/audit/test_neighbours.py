@@ -292,7 +292,7 @@ def test_a_threshold_that_a_factor_equals_after_a_removal_is_not_exceeded() -> N
 @pytest.mark.parametrize("k", [1, 2, 5])
 def test_every_factor_before_and_after_a_removal_is_within_the_bounds(k: int) -> None:
     """Equal spacing, piles, and skewed values; in some windows the upper bound is the factor."""
-    from pcor._kernels.lof import _factor
+    from pcor._kernels.lof import window_factor
     from pcor._kernels.lof_bounds import SLACK, _bounds, _neighbours, _quick_bound, new_room
 
     numbers, size = np.random.default_rng(k), 4 * k + 3
@@ -300,7 +300,7 @@ def test_every_factor_before_and_after_a_removal_is_within_the_bounds(k: int) ->
 
     def factor(x: Any, place: int) -> float:
         low = max(0, place - 2 * k)
-        return float(_factor(x[low : place + 2 * k + 1], place - low, k, firsts, kd))
+        return float(window_factor(x[low : place + 2 * k + 1], place - low, k, firsts, kd))
 
     tightest = np.inf
     for _ in range(400):

@@ -54,6 +54,9 @@ class KnownVerdicts:
     def of_words(self, words: Any) -> ContextBits:
         return self([int.from_bytes(word.tobytes(), "little") for word in words.astype("<u8")])
 
+    def judge_of_many(self) -> Rule:
+        return self.of_words
+
 
 class Listing(Explorer):
     """Lists a space without a table."""

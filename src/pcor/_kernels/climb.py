@@ -56,14 +56,17 @@ def uniform(state: Array) -> float:
 @kernel
 def width(row: Array, steps: Steps, rows: Array, own: Array) -> float:
     """Return the logarithm of the rows of a context by a guess: attributes multiply, values add."""
-    attribute = steps[0]
-    total, product, place = 0.0, 1.0, 0
-    for number in range(len(own)):
-        added = own[number]
-        while place < len(row) and attribute[place] == number:
-            added += row[place] * rows[place]
-            place += 1
-        product *= added
+    sums = own.copy()
+    _add_rows(row, steps[0], rows, sums)
+    return float(_width_of(sums))
+
+
+@kernel
+def _width_of(sums: Array) -> float:
+    """Return the logarithm of the product of what the attributes have."""
+    total, product = 0.0, 1.0
+    for number in range(len(sums)):
+        product *= sums[number]
         if number % _TOGETHER == _TOGETHER - 1:
             total += np.log(product)
             product = 1.0
@@ -163,37 +166,79 @@ def propose(
     """
     at, guess, height, _, _ = climbers
     tried, factors = dedupe
-    chains = steps[1]
+    attribute, chains = steps[0], steps[1]
     size, kept = at.shape[1], 0
     coming, going = np.empty(_SLOTS * size, np.int64), np.empty(_SLOTS * size, np.int64)
     logs = np.log(np.arange(1.0, size + 2.0))
+    turned = np.empty(2 * size, np.int64)  # adds and drops of one proposal, some more than once
+    at_words = np.empty(out[1].shape[1], np.uint64)
     for climber in range(len(at)):
         row, rows, own = at[climber], guesses[0][guess[climber]], guesses[2][guess[climber]]
         present = int(np.int64(row.sum()))  # of bytes: the sum is unsigned
         missing = size - present
         to_come = _slots(row, 0, guesses[1][guess[climber]], coming)
         to_go = _slots(row, 1, guesses[1][guess[climber]], going)
+        at_sums, at_key = own.copy(), _key(row, factors)
+        _add_rows(row, attribute, rows, at_sums)
+        _words(row, steps, at_words)
+        sums = at_sums.copy()
         for _ in range(len(at)):
             new = out[0][kept]
             new[:] = row
+            sums[:] = at_sums
+            key, turns = at_key, 0
             adds = int(np.exp(uniform(state) * logs[missing]))
             for _ in range(adds if missing > 0 else 0):
-                new[coming[int(uniform(state) * to_come)]] = 1
+                step = coming[int(uniform(state) * to_come)]
+                if not new[step]:
+                    new[step] = 1
+                    sums[attribute[step]] += rows[step]
+                    key += factors[step]
+                    turned[turns] = step
+                    turns += 1
             if uniform(state) < 0.5:
                 drops = int(np.exp(uniform(state) * logs[min(present, adds)]))
                 for _ in range(drops if present > 0 else 0):
-                    new[going[int(uniform(state) * to_go)]] = 0
-            into_family(new, chains)
-            wide = width(new, steps, rows, own)
-            if wide > height[climber] + 1e-9:
-                key = np.uint64(0)
-                for place in range(size):
-                    key += factors[place] * np.uint64(new[place])
-                if _is_new(key, tried):
-                    _words(new, steps, out[1][kept])
-                    out[2][kept], out[3][kept] = wide, climber
-                    kept += 1
+                    step = going[int(uniform(state) * to_go)]
+                    if new[step]:
+                        new[step] = 0
+                        sums[attribute[step]] -= rows[step]
+                        key -= factors[step]
+                        turned[turns] = step
+                        turns += 1
+            if len(chains):
+                into_family(new, chains)
+                key = _key(new, factors)
+                sums[:] = own
+                _add_rows(new, attribute, rows, sums)
+            wide = _width_of(sums)
+            if wide > height[climber] + 1e-9 and _is_new(key, tried):
+                words = out[1][kept]
+                if len(chains):
+                    _words(new, steps, words)
+                else:
+                    words[:] = at_words
+                    _turn(turned[:turns], steps, words)
+                out[2][kept], out[3][kept] = wide, climber
+                kept += 1
     return kept
+
+
+@kernel
+def _add_rows(row: Array, attribute: Array, rows: Array, sums: Array) -> None:
+    """Add the rows of a context's steps to those of the own values: whole numbers, so exactly."""
+    for place in range(len(row)):
+        if row[place]:
+            sums[attribute[place]] += rows[place]
+
+
+@kernel
+def _key(row: Array, factors: Array) -> Any:
+    """Return a number that tells a context apart."""
+    key = np.uint64(0)
+    for place in range(len(row)):
+        key += factors[place] * np.uint64(row[place])
+    return key
 
 
 @kernel
@@ -236,6 +281,16 @@ def _words(row: Array, steps: Steps, out: Array) -> None:
             for number in range(starts[place], starts[place + 1]):
                 position = positions[number]
                 out[position >> 6] |= _ONE << np.uint64(position & 63)
+
+
+@kernel
+def _turn(turned: Array, steps: Steps, words: Array) -> None:
+    """Turn the values of some steps in a context's words, one after the other."""
+    starts, positions = steps[2], steps[3]
+    for step in turned:
+        for number in range(starts[step], starts[step + 1]):
+            position = positions[number]
+            words[position >> 6] ^= _ONE << np.uint64(position & 63)
 
 
 @kernel

@@ -41,7 +41,7 @@ def lof_verdicts(
     window = np.empty(4 * k + 1)
     start = np.empty(4 * k + 1, np.int64)
     kd = np.empty(4 * k + 1)
-    piled = _factor_of_equals(k) > threshold
+    piled = factor_of_equals(k) > threshold
     for row in range(len(masks)):
         above = _gather(masks[row], pairs, at, 1, window[2 * k :])
         if above >= smallest and window[2 * k + smallest - 1] == window[2 * k]:
@@ -54,7 +54,7 @@ def lof_verdicts(
             out[row] = False
         else:
             x = window[2 * k - below : 2 * k + above]
-            out[row] = _factor(x, below, k, start, kd) > threshold
+            out[row] = window_factor(x, below, k, start, kd) > threshold
 
 
 @kernel
@@ -110,7 +110,7 @@ def first_nearest(x: Array, n: int, p: int, k: int, first: int) -> int:
 
 
 @kernel
-def _factor(x: Array, place: int, k: int, start: Array, kd: Array) -> float:
+def window_factor(x: Array, place: int, k: int, start: Array, kd: Array) -> float:
     """Return the local outlier factor of ``x[place]``; ``x`` rises."""
     around, own = _densities(x, place, k, start, kd)
     factor: float = around / k / own
@@ -118,7 +118,7 @@ def _factor(x: Array, place: int, k: int, start: Array, kd: Array) -> float:
 
 
 @kernel
-def _factor_of_equals(k: int) -> float:
+def factor_of_equals(k: int) -> float:
     """Return the factor where the neighbours of V, and theirs, are at no distance."""
     around = 0.0
     for _ in range(k):
@@ -140,11 +140,16 @@ def _densities(x: Array, place: int, k: int, start: Array, kd: Array) -> tuple[f
         start[p] = first
         kd[p] = max(x[p] - x[first], x[first + k] - x[p])
     # From the lowest neighbour to the highest: the order in which the twin adds.
-    around = 0.0
+    around = density = own = 0.0
     for o in range(start[place], start[place] + k + 1):
-        if o != place:
-            around += _density(x, o, k, start, kd)
-    return around, _density(x, place, k, start, kd)
+        # Equal rows have the same neighbours but for themselves, and the same density.
+        if o == start[place] or x[o] != x[o - 1]:
+            density = _density(x, o, k, start, kd)
+        if o == place:
+            own = density
+        else:
+            around += density
+    return around, own
 
 
 @kernel

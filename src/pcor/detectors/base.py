@@ -9,6 +9,7 @@ deterministic outlier detection algorithms").
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
@@ -152,6 +153,23 @@ class Detector:
         return np.array(
             [self.is_outlier(*cells.distribution(mask), value) for mask in masks], dtype=bool
         )
+
+    def judge_of_many(
+        self, cells: CellTable, value: float, free: Words
+    ) -> Callable[[Words], Verdicts] | None:
+        """Return what judges a value in very many contexts, if getting ready for them pays.
+
+        The verdicts must be those of ``is_outlier``. Several threads may ask at once. A class
+        derived from one of ours may have another rule, so ours give theirs to no other class than
+        their own.
+
+        Args:
+            cells: what the contexts may cover.
+            value: the metric to judge.
+            free: the positions in which the contexts differ; all others are in them.
+        """
+        del cells, value, free
+        return None
 
     def cell_moments(self, cells: Cells, value: float) -> Moments:
         """Return what ``batch`` wants summed over cells: shape (kinds, cells).

@@ -131,6 +131,32 @@ class LOF(Detector):
             out &= cells.populations(masks) >= self.min_population
         return out
 
+    def judge_of_many(
+        self, cells: CellTable, value: float, free: Words
+    ) -> Callable[[Words], Verdicts] | None:
+        """Return the compiled kernel on bitmaps of the rows near the value; all ties have none."""
+        rule = self.factor_rule
+        if rule is None or rule.smallest > 2 * self.k + 1:
+            return None
+        from pcor._kernels.bitmaps import affordable
+        from pcor._kernels.lof_bitmaps import side, verdicts_in_many
+
+        if not affordable(len(cells.values), len(free)):
+            return None
+        at, most = cells.place(value), 2 * self.k + 1
+        above, below = side(cells.pairs, at, 1, most), side(cells.pairs, at - 1, -1, most)
+        limits = (rule.k, rule.threshold, rule.smallest)
+
+        def judge(masks: Words) -> Verdicts:
+            out = np.empty(len(masks), dtype=bool)
+            in_slices(
+                len(masks),
+                lambda s: verdicts_in_many(masks[s], above, below, free, limits, out[s]),
+            )
+            return out
+
+        return judge
+
     def all_records(self, rows: SortedRows) -> Judge | None:
         """Return the compiled kernel; all ties have none."""
         if self.factor_rule is None:

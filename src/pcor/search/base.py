@@ -70,13 +70,12 @@ class Explorer:
         """Return those of the contexts that are valid, in the given order."""
         return [mask for mask, yes in zip(masks, self._validity(masks), strict=True) if yes]
 
-    def verdicts(self, rows: ContextBits) -> ContextBits:
-        """Return whether each of many contexts is valid. They are not remembered."""
-        return self.verdicts_of_words(self.space.words_of_rows(rows))
+    def judge_of_many(self) -> Callable[[Words], NDArray[np.bool_]]:
+        """Return what tells of many contexts of the space, as words, whether each is valid.
 
-    def verdicts_of_words(self, words: Words) -> NDArray[np.bool_]:
-        """Return whether each of many contexts of the space, as words, is valid."""
-        return self._validity.of_words(words) if len(words) else np.zeros(0, dtype=bool)
+        It is made for hundreds of thousands, and remembers none.
+        """
+        return self._validity.judge_of_many()
 
     def rows(self, masks: Sequence[int]) -> ContextBits:
         """Return contexts of the space as rows of their steps."""

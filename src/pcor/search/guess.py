@@ -127,7 +127,9 @@ class Guess:
         rows.
         """
         weights = self.weights(_GUESSES)
-        rows: Numbers = weights @ self._steps.T.astype(np.float64)  # exact: whole numbers
+        _, _, starts, positions, _ = self.steps
+        # Exact: whole numbers.
+        rows: Numbers = np.add.reduceat(weights[:, positions], starts[:-1], axis=1)
         return rows, np.sqrt(rows), np.ascontiguousarray(weights[:, self._own])
 
     @cached_property

@@ -6,13 +6,13 @@ remembered by context, so that no search asks the detector twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pcor.detectors import Detector
 from pcor.errors import others_code
-from pcor.public.context import Words
+from pcor.public.context import Words, pack
 from pcor.support.arrays import NDArray, np
 
 if TYPE_CHECKING:
@@ -49,6 +49,20 @@ class Validity:
     def of_words(self, words: Words) -> NDArray[np.bool_]:
         """Return the verdicts on contexts of the record's space, without remembering them."""
         return self.judge_members(self.cells, words)
+
+    def judge_of_many(self) -> Callable[[Words], NDArray[np.bool_]]:
+        """Return what gives the verdicts on very many contexts of the space, ready for them.
+
+        It remembers none. Several threads may ask where ``compiled`` says so.
+        """
+        space = self.record.space
+        # Whoever has verdicts of its own is asked for them; and limits leave contexts out.
+        if type(self) is not Validity or not self.compiled or space.schema.limited:
+            return self.of_words
+        free = pack([(1 << space.schema.width) - 1 & ~space.fixed], space.schema.width)[0]
+        with others_code(f"the detector {self.detector.name!r}"):
+            judge = self.detector.judge_of_many(self.cells, self.record.value, free)
+        return self.of_words if judge is None else judge
 
     def judge_members(
         self, cells: CellTable, words: Words, moments: NDArray[np.float64] | None = None

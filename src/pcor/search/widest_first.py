@@ -12,6 +12,7 @@ larger: climbs go only to contexts that are wider by a guess (``guess.py``), and
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -154,6 +155,7 @@ class _Climb:
         self._explorer = explorer
         self._guess = guess
         self._tries = self._left = tries
+        self._judge = explorer.judge_of_many()
         self._valid: list[Words] = []
 
     def run(self, given: ContextBits) -> Words:
@@ -170,17 +172,18 @@ class _Climb:
     def _beginnings(self, given: ContextBits) -> ContextBits:
         """Return valid contexts to start from: corners of the space, the given one, random ones."""
         corners = self._guess.corners()[: max(1, self._tries // _SEEDING)]
-        valid = np.concatenate([corners[self._judge(corners)], given])
+        valid = np.concatenate([corners[self._verdicts(corners)], given])
         seeding = self._tries - self._tries // _SEEDING
         while self._left > 0 and len(valid) < _ENOUGH and (self._left > seeding or not len(valid)):
             tried = self._guess.random_contexts(min(_LARGEST_ROUND, self._left))
-            valid = np.concatenate([valid, tried[self._judge(tried)]])
+            valid = np.concatenate([valid, tried[self._verdicts(tried)]])
         return valid
 
-    def _judge(self, rows: ContextBits) -> ContextBits:
+    def _verdicts(self, rows: ContextBits) -> ContextBits:
         self._left -= len(rows)
-        verdicts = self._explorer.verdicts(rows)
-        self._keep(rows[verdicts])
+        words = self._explorer.space.words_of_rows(rows)
+        verdicts = self._judge(words)
+        self._valid.append(words[verdicts])
         return verdicts
 
     def _climb(self, tops: ContextBits) -> None:
@@ -188,10 +191,10 @@ class _Climb:
         count = _GROUPS if self._left >= _GROUPS * _SMALLEST_GROUP else 1
         groups = [_Group(self._guess, tops, self._left // count) for _ in range(count)]
         if self._explorer.compiled:
-            one_by_one(count, lambda number: groups[number].climb(self._explorer))
+            one_by_one(count, lambda number: groups[number].climb(self._judge))
         else:  # the user's own detector is asked by one thread
             for group in groups:
-                group.climb(self._explorer)
+                group.climb(self._judge)
         for group in groups:
             self._valid += group.valid
 
@@ -222,7 +225,7 @@ class _Group:
         )
         self.valid: list[Words] = []
 
-    def climb(self, explorer: Explorer) -> None:
+    def climb(self, judge: Callable[[Words], ContextBits]) -> None:
         """Let every climber step to its widest valid proposal until the rounds are over."""
         from pcor._kernels.climb import begin_anew, propose, step_up
 
@@ -231,7 +234,7 @@ class _Group:
             # Also proposals that are ruled out count: the number of rounds is public.
             kept = propose(self._climbers, *self._way, self._tried, self._state, self._proposals)
             words = self._proposals[1][:kept]
-            verdicts = explorer.verdicts_of_words(words)
+            verdicts = judge(words) if kept else np.zeros(0, dtype=bool)
             self.valid.append(words[verdicts])
             step_up(self._climbers, self._proposals, verdicts)
 
