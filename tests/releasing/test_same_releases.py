@@ -8,7 +8,7 @@ the same fingerprints as before.
 
 Answers under ``guarantee="dp"`` were written anew when margin scores began to come from a heap of
 boxes: candidates arrive in another order, so that the same random bits draw another of them. Their
-chances did not change (``tests/search/test_margin.py``), nor did anything else in their certificates.
+chances did not change (``tests/search/test_margin.py``), nor did the rest of their certificates.
 """
 
 from __future__ import annotations

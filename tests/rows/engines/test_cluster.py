@@ -29,8 +29,8 @@ COUNT, PARTS = 3000, 4
 KEYS = [19253, 3503, 17503, 19603]  # the last is an outlier almost nowhere
 DETECTORS = ["lof:k=5", "grubbs:tail=upper", "histogram:rare=0.02", "tail"]
 ROUNDING = 1e-9
-# Each partition takes so long in each query, in milliseconds: long enough to be killed in; and where
-# every attempt has to be killed, on a machine that is busy too.
+# Each partition takes so long in each query, in milliseconds: long enough to be killed in; and
+# where every attempt has to be killed, on a machine that is busy too.
 PAUSE, LONG_PAUSE = 700, 8000
 
 
