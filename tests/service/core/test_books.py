@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from threading import Event
+from threading import Event, current_thread
 from typing import Any
 from unittest.mock import patch
 
@@ -20,7 +20,7 @@ from pcor.ledger import Ledger, tables
 from pcor.public.schema import Schema
 from pcor.service.core import registry
 from pcor.service.core import tables as service_tables
-from pcor.service.core.book_checks import BookCheck
+from pcor.service.core.book_checks import BookCheck, BookChecks
 from pcor.service.core.jobs import MOST_CALLS
 from pcor.service.core.registry import find_registration
 from tests.helpers.books import HALF, before_the_rule
@@ -188,7 +188,9 @@ def test_the_state_of_a_known_file_is_found_without_reading_all_versions(
 
     def counted(text: Any, **options: Any) -> Any:
         found = read(text, **options)
-        if isinstance(found, dict) and "mark" in found:
+        # The books are verified beside it, with every registration in them.
+        verified = isinstance(current_thread(), BookChecks)
+        if isinstance(found, dict) and "mark" in found and not verified:
             bodies.append(found)
         return found
 
