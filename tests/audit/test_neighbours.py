@@ -296,11 +296,11 @@ def test_every_factor_before_and_after_a_removal_is_within_the_bounds(k: int) ->
     from pcor._kernels.lof_bounds import SLACK, _bounds, _neighbours, _quick_bound, new_room
 
     numbers, size = np.random.default_rng(k), 4 * k + 3
-    room, firsts, kd = new_room(size), np.empty(size, dtype=np.int64), np.empty(size)
+    room = new_room(size, k)
 
     def factor(x: Any, place: int) -> float:
         low = max(0, place - 2 * k)
-        return float(window_factor(x[low : place + 2 * k + 1], place - low, k, firsts, kd))
+        return float(window_factor(x[low : place + 2 * k + 1], place - low, k, room.plain))
 
     tightest = np.inf
     for _ in range(400):

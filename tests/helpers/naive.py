@@ -105,6 +105,17 @@ def whole_numbers(population: Sequence[float]) -> tuple[list[int], int]:
 
 def lof_factors(population: Sequence[float], k: int, ties: str) -> list[float]:
     """Compute LOF from its definition, for any ties; more than k rows are needed."""
+    density, neighbours = lof_densities(population, k, ties)
+    return [
+        math.fsum(density[o] for o in near) / len(near) / density[p]
+        for p, near in enumerate(neighbours)
+    ]
+
+
+def lof_densities(
+    population: Sequence[float], k: int, ties: str
+) -> tuple[list[float], list[list[int]]]:
+    """Return the local reachability density of each row, and which rows are its neighbours."""
     rows = range(len(population))
     neighbours: list[list[int]] = []
     kd: list[float] = []
@@ -122,9 +133,7 @@ def lof_factors(population: Sequence[float], k: int, ties: str) -> list[float]:
     for p in rows:
         reach = [max(abs(population[p] - population[o]), kd[o]) for o in neighbours[p]]
         density.append(1 / (math.fsum(reach) / len(reach) + 1e-10))
-    return [
-        math.fsum(density[o] for o in neighbours[p]) / len(neighbours[p]) / density[p] for p in rows
-    ]
+    return density, neighbours
 
 
 def lof(*, k: int, threshold: float, ties: str) -> Rule:

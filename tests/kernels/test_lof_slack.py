@@ -13,11 +13,10 @@ Rule = tuple[int, float, int]
 
 def verdicts(x: Any, sure: Any, place: int, rule: Rule, spare: int) -> set[bool]:
     """Return every verdict on V: all rows between, and up to so many that leave."""
-    from pcor._kernels.lof import window_verdict
+    from pcor._kernels.lof import window_room, window_verdict
 
     k, _, smallest = rule
-    firsts, kd = np.empty(len(x), dtype=np.int64), np.empty(len(x))
-    found = set()
+    room, found = window_room(k), set()
     open_rows = np.flatnonzero(~sure).tolist()
     others = [p for p in range(len(x)) if p != place]
     for come in chain.from_iterable(
@@ -30,7 +29,7 @@ def verdicts(x: Any, sure: Any, place: int, rule: Rule, spare: int) -> set[bool]
             left[list(gone)] = False
             rows, at = x[left], int(left[:place].sum())
             enough = len(rows) >= max(smallest, k + 1)
-            found.add(enough and bool(window_verdict(rows, len(rows), at, rule, firsts, kd)))
+            found.add(enough and bool(window_verdict(rows, len(rows), at, rule, room)))
     return found
 
 

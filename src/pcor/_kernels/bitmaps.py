@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from pcor._kernels import kernel
+from pcor._kernels import inlined, kernel
+from pcor._kernels.bits import lowest_bit, number_of
 
 Array = Any
 
@@ -22,13 +22,6 @@ Array = Any
 # the bits that belong to no cell.
 _WORDS = 16
 CHUNK = 64 * _WORDS
-
-# The number of a bit by what this factor makes of it: a de Bruijn sequence (Leiserson, Prokop and
-# Randall 1998).
-_DE_BRUIJN = 0x03F79D71B4CB0A89
-_NUMBERS = np.empty(64, np.uint8)
-for _number in range(64):
-    _NUMBERS[(_DE_BRUIJN << _number) % (1 << 64) >> 58] = _number
 
 _ONE = np.uint64(1)
 
@@ -39,18 +32,6 @@ _LARGEST = 1 << 27
 def affordable(cells: int, words: int) -> bool:
     """Tell whether so many cells, or pairs, of contexts of so many words may have bitmaps."""
     return cells * 8 * words <= _LARGEST
-
-
-@njit(cache=True, inline="always")
-def lowest_bit(word: Any) -> Any:
-    """Return the lowest bit that is set."""
-    return word & (~word + _ONE)
-
-
-@njit(cache=True, inline="always")
-def number_of(bit: Any) -> int:
-    """Return which bit of a word is set, the only one."""
-    return int(_NUMBERS[(bit * np.uint64(_DE_BRUIJN)) >> np.uint64(58)])
 
 
 @kernel
@@ -72,7 +53,7 @@ def bitmaps(required: Array, order: Array) -> Array:
     return needing
 
 
-@njit(cache=True, inline="always")
+@inlined
 def lacking(mask: Array, free: Array, lacks: Array) -> int:
     """Fill in which of the free positions a context lacks; return how many."""
     count = 0
@@ -86,7 +67,7 @@ def lacking(mask: Array, free: Array, lacks: Array) -> int:
     return count
 
 
-@njit(cache=True, inline="always")
+@inlined
 def cover(needing: Array, lacks: Array, covered: Array) -> None:
     """Fill in which cells of a chunk need nothing that a context lacks."""
     none, last = needing[len(needing) - 1], len(lacks) - 1
@@ -157,7 +138,7 @@ def totals_of_many(
         out[row] = total
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _count(covered: Array, plane: Array) -> int:
     """Return how many bits are set in both; word by word, as Warren 2013, 5-1, does."""
     twos, fours = np.uint64(0x3333333333333333), np.uint64(0x0F0F0F0F0F0F0F0F)

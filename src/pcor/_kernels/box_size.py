@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from pcor._kernels import kernel
-from pcor._kernels.subtrees import Steps, number_of
+from pcor._kernels.bits import count_bits, lowest_bit, number_of
+from pcor._kernels.subtrees import Steps
 
 
 @kernel
@@ -14,11 +15,7 @@ def contexts_of(rest: int, steps: Steps) -> int:
     size, left = np.int64(1), rest
     while left:
         # Chain by chain, from its lowest open step.
-        chain = left & steps.higher[number_of(left & (~left + np.uint64(1)))]
+        chain = left & steps.higher[number_of(lowest_bit(left))]
         left &= ~chain
-        levels = np.int64(1)
-        while chain:
-            chain &= chain - np.uint64(1)
-            levels += 1
-        size *= levels
+        size *= count_bits(chain) + 1
     return int(size)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pcor._kernels import kernel
+from pcor._kernels.bits import count_bits
 
 Array = Any
 
@@ -20,13 +21,7 @@ def cube_sizes(opens: Array) -> Array:
     """Return how many contexts each cube stands for."""
     sizes = np.empty(len(opens), np.int64)
     for cube in range(len(opens)):
-        size = 1
-        left = opens[cube]
-        while left:
-            # Clears the lowest set bit: one round for each open bit, not for each bit of the word.
-            left &= left - np.uint64(1)
-            size *= 2
-        sizes[cube] = size
+        sizes[cube] = 1 << count_bits(opens[cube])
     return sizes
 
 

@@ -11,16 +11,39 @@ most k-j lie beyond: within 2k places of V again. So 2k values on each side deci
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pcor._kernels import kernel
+from pcor._kernels import inlined, kernel
 from pcor._kernels.coverage import PairColumns, covers
 
 Array = Any
 
 PILE = 1e-10
+
+
+class WindowRoom(NamedTuple):
+    """Room for the factor of one window, kept from one to the next.
+
+    Attributes:
+        first: where the k nearest of each row begin; with the row itself they are k+1 in a row.
+        kd: the distance to the k-th nearest.
+        padded: the window between k values below and k+1 above that are infinitely far.
+        terms: those of one sum.
+    """
+
+    first: Array
+    kd: Array
+    padded: Array
+    terms: Array
+
+
+@kernel
+def window_room(k: int) -> WindowRoom:
+    """Return room for windows of at most 2k rows on each side of V."""
+    kd, padded, terms = np.empty(4 * k + 1), np.empty(6 * k + 2), np.empty(k + 1)
+    return WindowRoom(np.empty(4 * k + 1, np.int64), kd, padded, terms)
 
 
 @kernel
@@ -39,8 +62,7 @@ def lof_verdicts(
     k, threshold, smallest = rule
     # Room for one window, used again for every context.
     window = np.empty(4 * k + 1)
-    start = np.empty(4 * k + 1, np.int64)
-    kd = np.empty(4 * k + 1)
+    room = window_room(k)
     piled = factor_of_equals(k) > threshold
     for row in range(len(masks)):
         above = _gather(masks[row], pairs, at, 1, window[2 * k :])
@@ -54,7 +76,7 @@ def lof_verdicts(
             out[row] = False
         else:
             x = window[2 * k - below : 2 * k + above]
-            out[row] = window_factor(x, below, k, start, kd) > threshold
+            out[row] = window_factor(x, below, k, room) > threshold
 
 
 @kernel
@@ -80,39 +102,30 @@ def _gather(mask: Array, pairs: PairColumns, pair: int, step: int, window: Array
 
 @kernel
 def window_verdict(
-    x: Array, n: int, place: int, rule: tuple[int, float, int], first: Array, kd: Array
+    x: Array, n: int, place: int, rule: tuple[int, float, int], room: WindowRoom
 ) -> bool:
     """Judge ``x[place]`` in a window of n rows, by the 2k on each side that count."""
-    return bool(window_parts(x, n, place, rule, first, kd)[0])
+    return bool(window_parts(x, n, place, rule, room)[0])
 
 
 @kernel
 def window_parts(
-    x: Array, n: int, place: int, rule: tuple[int, float, int], first: Array, kd: Array
-) -> tuple[bool, float]:
-    """Judge as ``window_verdict`` does; return the sum of the neighbours' densities too."""
+    x: Array, n: int, place: int, rule: tuple[int, float, int], room: WindowRoom
+) -> tuple[bool, float, float]:
+    """Judge as ``window_verdict`` does.
+
+    Returns the verdict, the sum of the neighbours' densities, and the row's own density.
+    """
     k, threshold, _ = rule
     low, high = max(0, place - 2 * k), min(n, place + 2 * k + 1)
-    around, own = _densities(x[low:high], place - low, k, first, kd)
-    return bool(around / k / own > threshold), around
+    around, own = _densities(x[low:high], place - low, k, room)
+    return bool(around / k / own > threshold), around, own
 
 
 @kernel
-def first_nearest(x: Array, n: int, p: int, k: int, first: int) -> int:
-    """Return where the k nearest of a row begin, not before ``first``; lower ones win a tie.
-
-    They and the row are a window of k+1 places that never moves back as p rises.
-    """
-    first = max(first, p - k)
-    while first < p and first + k + 1 < n and x[first + k + 1] - x[p] < x[p] - x[first]:
-        first += 1
-    return first
-
-
-@kernel
-def window_factor(x: Array, place: int, k: int, start: Array, kd: Array) -> float:
+def window_factor(x: Array, place: int, k: int, room: WindowRoom) -> float:
     """Return the local outlier factor of ``x[place]``; ``x`` rises."""
-    around, own = _densities(x, place, k, start, kd)
+    around, own = _densities(x, place, k, room)
     factor: float = around / k / own
     return factor
 
@@ -128,23 +141,58 @@ def factor_of_equals(k: int) -> float:
 
 
 @kernel
-def _densities(x: Array, place: int, k: int, start: Array, kd: Array) -> tuple[float, float]:
+def first_nearest(x: Array, n: int, p: int, k: int, first: int) -> int:
+    """Return where the k nearest of a row begin, not before ``first``; lower ones win a tie.
+
+    They and the row are a window of k+1 places that never moves back as p rises.
+    """
+    first = max(first, p - k)
+    while first < p and first + k + 1 < n and x[first + k + 1] - x[p] < x[p] - x[first]:
+        first += 1
+    return first
+
+
+@kernel
+def pad(x: Array, n: int, k: int, padded: Array) -> None:
+    """Fill in n rising values between k that are infinitely far below and k+1 above."""
+    padded[:k] = -np.inf
+    for p in range(n):
+        padded[k + p] = x[p]
+    padded[k + n : 2 * k + n + 1] = np.inf
+
+
+@inlined
+def first_of(padded: Array, p: int, k: int) -> int:
+    """Return what ``first_nearest`` does, of more than k values between infinite ones.
+
+    A window moves on while the next value above is nearer than its lowest. As it moves the one gets
+    farther and the other nearer, so the moves can be counted: at once, and without a branch.
+    """
+    here, lowest, above = padded[k + p], padded[p : p + k], padded[k + p + 1 : 2 * k + p + 1]
+    moves = 0
+    for j in range(k):
+        moves += above[j] - here < here - lowest[j]
+    return p - k + moves
+
+
+@kernel
+def _densities(x: Array, place: int, k: int, room: WindowRoom) -> tuple[float, float]:
     """Return the sum of the densities of the neighbours of ``x[place]``, and its own."""
+    first, kd, padded, terms = room
+    pad(x, len(x), k, padded)
     # Only the neighbours of the neighbours count: from ``low`` to ``high``, often half of them.
-    near = first_nearest(x, len(x), place, k, 0)
-    low = first_nearest(x, len(x), near, k, 0)
-    high = first_nearest(x, len(x), near + k, k, near) + k
-    first = 0
+    near = first_of(padded, place, k)
+    low, high = first_of(padded, near, k), first_of(padded, near + k, k) + k
     for p in range(low, high + 1):
-        first = first_nearest(x, len(x), p, k, first)
-        start[p] = first
-        kd[p] = max(x[p] - x[first], x[first + k] - x[p])
+        start = first_of(padded, p, k)
+        first[p] = start
+        kd[p] = max(x[p] - x[start], x[start + k] - x[p])
     # From the lowest neighbour to the highest: the order in which the twin adds.
     around = density = own = 0.0
-    for o in range(start[place], start[place] + k + 1):
+    for o in range(near, near + k + 1):
         # Equal rows have the same neighbours but for themselves, and the same density.
-        if o == start[place] or x[o] != x[o - 1]:
-            density = _density(x, o, k, start, kd)
+        if o == near or x[o] != x[o - 1]:
+            density = _density(x, kd, terms, o, first[o], k)
         if o == place:
             own = density
         else:
@@ -152,13 +200,17 @@ def _densities(x: Array, place: int, k: int, start: Array, kd: Array) -> tuple[f
     return around, own
 
 
-@kernel
-def _density(x: Array, p: int, k: int, start: Array, kd: Array) -> float:
-    """Return the local reachability density of ``x[p]``."""
+@inlined
+def _density(x: Array, kd: Array, terms: Array, p: int, start: int, k: int) -> float:
+    """Return the local reachability density of ``x[p]``, whose k nearest begin at ``start``."""
+    # All terms at once, in which views help the compiler; then the sum in the order of the twin.
+    here, others, reached = x[p], x[start : start + k + 1], kd[start : start + k + 1]
+    for q in range(k + 1):
+        apart = abs(here - others[q])
+        terms[q] = apart if apart > reached[q] else reached[q]
+    # A row is not its own neighbour, though its window contains it: 0 changes no sum.
+    terms[p - start] = 0.0
     reach = 0.0
-    for o in range(start[p], start[p] + k + 1):
-        # A row is not its own neighbour, though its window contains it.
-        if o != p:
-            reach += max(abs(x[p] - x[o]), kd[o])
-    density: float = 1.0 / (reach / k + PILE)
-    return density
+    for q in range(k + 1):
+        reach += terms[q]
+    return 1.0 / (reach / k + PILE)

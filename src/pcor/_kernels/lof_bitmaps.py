@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from pcor._kernels import kernel
-from pcor._kernels.bitmaps import CHUNK, bitmaps, cover, lacking, lowest_bit, number_of
+from pcor._kernels.bitmaps import CHUNK, bitmaps, cover, lacking
+from pcor._kernels.bits import lowest_bit, number_of
 from pcor._kernels.coverage import PairColumns
-from pcor._kernels.lof import factor_of_equals, window_factor
+from pcor._kernels.lof import factor_of_equals, window_factor, window_room
 
 Array = Any
 
@@ -90,7 +91,7 @@ def verdicts_in_many(
     """
     k, threshold, smallest = rule
     window = np.empty(4 * k + 1)
-    start, kd = np.empty(4 * k + 1, np.int64), np.empty(4 * k + 1)
+    room = window_room(k)
     lacks = np.empty(64 * len(free), np.int64)
     covered = np.empty(above[2].shape[2], np.uint64)
     piled = factor_of_equals(k) > threshold
@@ -106,7 +107,7 @@ def verdicts_in_many(
             out[row] = False
         else:
             x = window[2 * k - low : 2 * k + high]
-            out[row] = window_factor(x, low, k, start, kd) > threshold
+            out[row] = window_factor(x, low, k, room) > threshold
 
 
 @kernel

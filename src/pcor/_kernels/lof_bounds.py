@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pcor._kernels import inlined, kernel
-from pcor._kernels.lof import PILE, first_nearest
+from pcor._kernels.lof import PILE, WindowRoom, first_nearest, window_room
 
 Array = Any
 
@@ -54,8 +54,7 @@ class Workspace(NamedTuple):
         after: whether V is an outlier after each removal.
         unsure: which removals the plain kernel has to judge.
         plain_x: for the plain kernel, the window without one row.
-        plain_first: for the plain kernel.
-        plain_kd: for the plain kernel.
+        plain: for the plain kernel.
     """
 
     x: Array
@@ -73,21 +72,18 @@ class Workspace(NamedTuple):
     after: Array
     unsure: Array
     plain_x: Array
-    plain_first: Array
-    plain_kd: Array
+    plain: WindowRoom
 
 
 @kernel
-def new_room(size: int) -> Workspace:
+def new_room(size: int, k: int) -> Workspace:
     """Return room for windows of at most this size."""
     # One allocation for each type: the arrays lie side by side in memory.
-    numbers, first, first1, plain_first = np.empty((4, size), np.int64)
-    x, kd, kd1, sums, steps, points, reach, around, own, plain_x, plain_kd = np.empty(
-        (11, size + 1)
-    )
+    numbers, first, first1 = np.empty((3, size), np.int64)
+    x, kd, kd1, sums, steps, points, reach, around, own, plain_x = np.empty((10, size + 1))
     return Workspace(
         *(x, numbers, first, first1, kd, kd1, sums, steps, points, reach, around, own),
-        *(np.empty(size, np.bool_), np.empty(size, np.bool_), plain_x, plain_first, plain_kd),
+        *(np.empty(size, np.bool_), np.empty(size, np.bool_), plain_x, window_room(k)),
     )
 
 

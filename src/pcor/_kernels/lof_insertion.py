@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pcor._kernels import kernel
-from pcor._kernels.lof import window_verdict
+from pcor._kernels.lof import window_room, window_verdict
 from pcor._kernels.lof_walk import (
     Sides,
     all_found,
@@ -57,8 +57,7 @@ def insertion_flips(
     # One row more on each side than LOF looks at; and enough rows to tell the smallest population.
     walk = begin(sides, free, split, part, max(2 * k + 1, smallest))
     size = 4 * k + 3 + copies
-    x, longer, kd = np.empty(size), np.empty(size), np.empty(size)
-    first = np.empty(size, np.int64)
+    x, longer, room = np.empty(size), np.empty(size), window_room(k)
     flips, found = np.empty(len(added), np.int32), no_flips()
     while next_leaf(walk):
         population = leaf_population(walk)
@@ -66,7 +65,7 @@ def insertion_flips(
         if population + copies < smallest:
             continue
         n, place = leaf_window(walk, sides, 2 * k + 1, x)
-        outlier = population >= smallest and window_verdict(x, n, place, rule, first, kd)
+        outlier = population >= smallest and window_verdict(x, n, place, rule, room)
         count = 0
         for number in range(len(added)):
             # Among equal rows it makes no difference which are the added ones.
@@ -80,7 +79,7 @@ def insertion_flips(
             apart = place + 1 - at if lower else at - place
             if apart > 2 * k and population >= smallest:
                 continue  # farther than the rows that count, and they were enough
-            if window_verdict(longer, n + copies, moved, rule, first, kd) != outlier:
+            if window_verdict(longer, n + copies, moved, rule, room) != outlier:
                 flips[count] = number
                 count += 1
         if count:

@@ -54,7 +54,7 @@ def people_flips(
     # Enough rows to see whether all of somebody's can be spared.
     cap = max(2 * k + most, smallest + most - 1)
     walk = begin(sides, free, split, part, cap)
-    room = new_room(2 * cap + 1)
+    room = new_room(2 * cap + 1, k)
     flips, found = np.empty(2 * cap + 1, np.int64), no_flips()
     rows_of = np.zeros(_people(sides), np.int64)
     while next_leaf(walk):
@@ -114,7 +114,7 @@ def _flipping(
     Returns the verdict and how many are listed. ``singly`` says whether one row alone can change
     it; ``rows_of`` has how many rows each person has in the window.
     """
-    outlier = window_verdict(room.x, n, place, rule, room.plain_first, room.plain_kd)
+    outlier = window_verdict(room.x, n, place, rule, room.plain)
     low = high = 0
     if singly:
         low, high = weigh_removals(room, place, rule)
@@ -150,5 +150,4 @@ def _without_person(
                 moved = kept
             room.plain_x[kept] = room.x[j]
             kept += 1
-    first, kd = room.plain_first, room.plain_kd
-    return bool(window_verdict(room.plain_x, kept, moved, rule, first, kd))
+    return bool(window_verdict(room.plain_x, kept, moved, rule, room.plain))

@@ -62,7 +62,7 @@ def removal_flips(
     # Enough rows to see whether one can be spared.
     cap = max(2 * k + 1, smallest)
     walk = begin(sides, free, split, part, cap)
-    room = new_room(2 * cap + 1)
+    room = new_room(2 * cap + 1, k)
     flips, found = np.empty(2 * cap + 1, np.int64), no_flips()
     boxes, gains, outlier = box_room(sides), new_gains(), False
     while True:
@@ -101,7 +101,7 @@ def _flipping(
     without any one of them.
     """
     numbers = room.numbers
-    outlier = window_verdict(room.x, n, place, rule, room.plain_first, room.plain_kd)
+    outlier = window_verdict(room.x, n, place, rule, room.plain)
     if not spare:
         return outlier, _everybody(numbers, n, place, flips) if outlier else 0
     low, high = weigh_removals(room, place, rule)
@@ -137,8 +137,7 @@ def verdict_without(
     room.plain_x[:j] = room.x[:j]
     room.plain_x[j : n - 1] = room.x[j + 1 : n]
     moved = place - 1 if j < place else place
-    first, kd = room.plain_first, room.plain_kd
-    return bool(window_verdict(room.plain_x, n - 1, moved, rule, first, kd))
+    return bool(window_verdict(room.plain_x, n - 1, moved, rule, room.plain))
 
 
 @kernel

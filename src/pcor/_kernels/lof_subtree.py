@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pcor._kernels import kernel
-from pcor._kernels.lof import PILE, first_nearest, window_parts
+from pcor._kernels import inlined, kernel
+from pcor._kernels.lof import PILE, WindowRoom, first_of, pad, window_parts, window_room
 
 Array = Any
 
@@ -36,6 +36,9 @@ SLACK = 1e-9
 
 # With more candidates than this many times k a bound would be loose, and dear.
 _MANY = 2
+
+# More than what each term of a sum of more than k positive ones adds to its relative rounding.
+_ROUNDING = 4e-16
 
 
 class Near(NamedTuple):
@@ -51,8 +54,8 @@ class Near(NamedTuple):
         terms: what may be added to a sum, the smallest first.
         others: the same for a second sum.
         densities: bounds on the densities of V's candidates.
-        first: for the exact verdict.
-        kd: for the exact verdict.
+        padded: rows between others that are infinitely far.
+        window: for the exact verdict.
     """
 
     x: Array
@@ -64,8 +67,8 @@ class Near(NamedTuple):
     terms: Array
     others: Array
     densities: Array
-    first: Array
-    kd: Array
+    padded: Array
+    window: WindowRoom
 
 
 @kernel
@@ -73,29 +76,24 @@ def room_for(rows: int, k: int) -> Near:
     """Return room for nodes with at most so many possible rows."""
     x, c, low_kd, high_kd, terms, others, densities = np.empty((7, rows))
     required, sure = np.empty(rows, np.uint64), np.empty(rows, np.bool_)
-    exact = np.empty(4 * k + 1, np.int64), np.empty(4 * k + 1)
-    return Near(x, required, sure, c, low_kd, high_kd, terms, others, densities, *exact)
+    more = np.empty(rows + 2 * k + 1), window_room(k)
+    return Near(x, required, sure, c, low_kd, high_kd, terms, others, densities, *more)
 
 
 @kernel
 def exact_verdict(
     near: Near, x: Array, n: int, place: int, rule: tuple[int, float, int]
-) -> tuple[bool, float]:
-    """Judge V among some rows and no others; return the sum of its neighbours' densities too."""
+) -> tuple[bool, float, float]:
+    """Judge V among some rows and no others; return the densities around it and its own too."""
     if n < rule[2]:
-        return False, 0.0
-    verdict: tuple[bool, float] = window_parts(x, n, place, rule, near.first, near.kd)
-    return verdict
+        return False, 0.0, 0.0
+    parts: tuple[bool, float, float] = window_parts(x, n, place, rule, near.window)
+    return parts
 
 
 @kernel
 def settled(
-    near: Near,
-    n: int,
-    place: int,
-    rule: tuple[int, float, int],
-    all_valid: bool,
-    around: float,
+    near: Near, n: int, place: int, rule: tuple[int, float, int], all_valid: bool, around: float
 ) -> bool:
     """Tell whether bounds show that V has one verdict in all contexts below.
 
@@ -117,55 +115,108 @@ def settled(
         own = _least(near, n, place, k) / k + PILE
         if own * around / k <= threshold:
             return False
-        for o in range(low, high):
-            if o != place:
-                near.densities[o] = 1.0 / (_most(near, n, o, k) / k + PILE)
-        return bool(_factor(near, n, place, k, near.low_kd, 1.0) * (1 - SLACK) > threshold)
-    own = _most(near, n, place, k) / k + PILE
-    if own * around / k >= threshold:
-        return False
-    _narrowest(near, n, k)
+    else:
+        own = _most(near, n, place, k) / k + PILE
+        if own * around / k >= threshold:
+            return False
+        _narrowest(near, n, k)
+    # Then loose bounds on the densities, at a tenth of the price, which are enough for most boxes.
+    for loose in (True, False):
+        if all_valid:
+            _bound_densities(near, n, low, high, k, near.high_kd, -1.0, loose)
+            if _factor(near, n, place, k, near.low_kd, 1.0) * (1 - SLACK) > threshold:
+                return True
+        else:
+            _bound_densities(near, n, low, high, k, near.low_kd, 1.0, loose)
+            if _factor(near, n, place, k, near.high_kd, -1.0) * (1 + SLACK) < threshold:
+                return True
+    return False
+
+
+@kernel
+def _bound_densities(
+    near: Near, n: int, low: int, high: int, k: int, kd: Array, sign: float, loose: bool
+) -> None:
+    """Fill in the most that the densities of some rows can be; with a sign of -1 the least."""
+    if loose:
+        _bound_loosely(near, n, low, high, k, kd, sign)
+        return
     for o in range(low, high):
-        if o != place:
-            near.densities[o] = 1.0 / (_least(near, n, o, k) / k + PILE)
-    return bool(_factor(near, n, place, k, near.high_kd, -1.0) * (1 + SLACK) < threshold)
+        reach = _reach(near.x, near.sure, kd, near.terms, n, o, k, sign)
+        near.densities[o] = 1.0 / (reach / k + PILE)
+
+
+@kernel
+def _bound_loosely(near: Near, n: int, low: int, high: int, k: int, kd: Array, sign: float) -> None:
+    """Do the same by sums that are no more than those of ``_reach``; with a sign of -1 no less.
+
+    Certain rows nearer to a row than kd_P are among its k nearest. Of the others, m are left to be
+    chosen, and the m smallest of some terms add up to at least m * t less what each is below t, for
+    any t: the nearer t to the m-th, the tighter. No sorting, and no sum waits for another.
+    """
+    x, forced, level, reach = near.x, near.low_kd[low:high], kd[low:high], near.high_kd[low:high]
+    own, size = x[low:high], high - low
+    total, beyond, number = near.terms[:size], near.others[:size], near.c[:size]
+    total[:] = beyond[:] = number[:] = 0.0
+    for q in range(n):
+        here, farther = x[q], kd[q]
+        if near.sure[q]:
+            for o in range(size):
+                apart = abs(own[o] - here)
+                term = max(apart, farther)
+                within = 1.0 if apart < forced[o] else 0.0
+                number[o] += within
+                total[o] += within * term
+                over = max(sign * (level[o] - term), 0.0)
+                beyond[o] += (1.0 - within) * (over if apart <= reach[o] else 0.0)
+        else:
+            for o in range(size):
+                apart = abs(own[o] - here)
+                over = max(sign * (level[o] - max(apart, farther)), 0.0)
+                beyond[o] += over if apart <= reach[o] else 0.0
+    for o in range(size):
+        # Each row met itself, as if it were a neighbour of its own.
+        itself = near.sure[low + o] and forced[o] > 0
+        rest = (k - number[o] + itself) * level[o]
+        some = total[o] - itself * level[o] + rest
+        # Differences, so that rounding is that of what they are taken from.
+        rounding = n * _ROUNDING * (total[o] + rest + beyond[o])
+        least = max(some - sign * (beyond[o] + rounding), 0.0)
+        near.densities[low + o] = 1.0 / (least / k + PILE)
 
 
 @kernel
 def _narrowest(near: Near, n: int, k: int) -> None:
     """Fill in the k-distance of each row among the possible ones."""
-    first = 0
+    x, padded = near.x, near.padded
+    pad(x, n, k, padded)
     for p in range(n):
-        first = first_nearest(near.x, n, p, k, first)
-        near.low_kd[p] = max(near.x[p] - near.x[first], near.x[first + k] - near.x[p])
+        first = first_of(padded, p, k)
+        near.low_kd[p] = max(x[p] - x[first], x[first + k] - x[p])
 
 
 @kernel
-def widest(near: Near, n: int, k: int) -> int:
-    """Fill in the k-distance of each row among the certain ones and itself; count the certain ones.
-
-    With k of them or fewer some distance has no bound, and nothing is filled in.
-    """
-    c, sure = near.c, 0
+def widest(near: Near, n: int, k: int) -> None:
+    """Fill in the k-distance of each row among the certain ones, more than k, and itself."""
+    c, sure, padded = near.c, 0, near.padded
     for p in range(n):
         c[sure] = near.x[p]
         sure += near.sure[p]
-    if sure <= k:
-        return int(sure)
-    own = other = rank = 0
+    pad(c, sure, k, padded)
+    rank = 0
     for p in range(n):
         x = near.x[p]
         if near.sure[p]:
-            own = first_nearest(c, sure, rank, k, own)
-            near.high_kd[p] = max(x - c[own], c[own + k] - x)
+            first = first_of(padded, rank, k)
+            near.high_kd[p] = max(x - c[first], c[first + k] - x)
             rank += 1
         else:
             # Not one of them: its k nearest are k in a row, and begin at most k before it.
-            other = max(other, rank - k)
-            while other < rank and other + k < sure and c[other + k] - x < x - c[other]:
-                other += 1
-            near.high_kd[p] = max(x - c[other], c[other + k - 1] - x)
-    return int(sure)
+            moves = 0
+            for j in range(rank, rank + k):
+                moves += padded[k + j] - x < x - padded[j]
+            first = rank - k + moves
+            near.high_kd[p] = max(x - c[first], c[first + k - 1] - x)
 
 
 @kernel
@@ -200,23 +251,24 @@ def _candidates(near: Near, n: int, p: int) -> tuple[int, int]:
 @kernel
 def _least(near: Near, n: int, p: int, k: int) -> float:
     """Return no more than the sum of reachability distances of a row."""
-    return float(_reach(near, n, p, k, near.low_kd, 1.0))
+    return float(_reach(near.x, near.sure, near.low_kd, near.terms, n, p, k, 1.0))
 
 
 @kernel
 def _most(near: Near, n: int, p: int, k: int) -> float:
     """Return no less than the sum of reachability distances of a row."""
-    return float(_reach(near, n, p, k, near.high_kd, -1.0))
+    return float(_reach(near.x, near.sure, near.high_kd, near.terms, n, p, k, -1.0))
 
 
-@kernel
-def _reach(near: Near, n: int, p: int, k: int, kd: Array, sign: float) -> float:
+@inlined
+def _reach(
+    x: Array, sure: Array, kd: Array, terms: Array, n: int, p: int, k: int, sign: float
+) -> float:
     """Return the smallest sum of max(d, kd) over rows that can be the k nearest of a row.
 
     With a sign of -1 the largest sum.
     """
-    x, own, terms = near.x, near.x[p], near.terms
-    low, high = p - 1, p + 1
+    own, low, high = x[p], p - 1, p + 1
     best, total, count, left = np.inf, 0.0, 0, k - 1
     # Outward, until the k-th certain row was the farthest neighbour.
     while left >= 0 and (low >= 0 or high < n):
@@ -231,7 +283,7 @@ def _reach(near: Near, n: int, p: int, k: int, kd: Array, sign: float) -> float:
             for place in range(left):
                 some += terms[place]
             best = min(best, some)
-        if near.sure[q]:
+        if sure[q]:
             total += term
             left -= 1
         else:
@@ -273,7 +325,7 @@ def _factor(near: Near, n: int, p: int, k: int, kd: Array, sign: float) -> float
     return float(sign * best)
 
 
-@kernel
+@inlined
 def _insert(terms: Array, count: int, term: float) -> None:
     """Insert a term among rising ones."""
     at = count

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pcor._kernels import kernel
+from pcor._kernels.bits import count_bits, lowest_bit
 
 Array = Any
 
@@ -162,8 +163,7 @@ def next_stop(walk: Walk, few: int) -> int:
                 sets[depth, _STAGE] = _ALL_DONE  # the next call goes on from here
                 walk.depth[0] = depth
                 return LEAF
-            # The lowest set bit, by two's complement.
-            sets[depth, _BIT] = needed & (~needed + np.uint64(1))
+            sets[depth, _BIT] = lowest_bit(needed)
             sets[depth, _STAGE] = stage = _STOPPED_AT
             if count_bits(needed) > few:
                 walk.depth[0] = depth
@@ -186,16 +186,6 @@ def needed_count(walk: Walk) -> int:
     """Return how many open values the rows kept at the node need."""
     depth = walk.depth[0]
     return int(count_bits(walk.sets[depth, _NEEDED] & walk.sets[depth, _OPEN]))
-
-
-@kernel
-def count_bits(bits: Any) -> int:
-    """Return how many bits are set."""
-    count = 0
-    while bits:
-        bits &= bits - np.uint64(1)
-        count += 1
-    return count
 
 
 @kernel

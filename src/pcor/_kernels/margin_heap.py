@@ -20,8 +20,9 @@ import numpy as np
 
 from pcor._kernels import kernel
 from pcor._kernels.best_first import pop, push
+from pcor._kernels.bits import lowest_bit, number_of
 from pcor._kernels.box_size import contexts_of
-from pcor._kernels.subtrees import Steps, number_of
+from pcor._kernels.subtrees import Steps
 from pcor._kernels.total_table import TotalTable, total
 
 Array = Any
@@ -110,7 +111,7 @@ def _most_lossy(losses: TotalTable, steps: Steps, largest: int, rest: Any) -> in
     """Return the open step without which the largest context has the fewest losses."""
     best, fewest, left = 0, np.int64(1) << 62, rest
     while left:
-        bit = left & (~left + np.uint64(1))
+        bit = lowest_bit(left)
         left ^= bit
         step = number_of(bit)
         # What was decided of the chain stays so: of the higher steps the open ones go.
@@ -130,7 +131,7 @@ def _push_rest(
     """
     left = rest
     while left:
-        chain = left & steps.higher[number_of(left & (~left + np.uint64(1)))]
+        chain = left & steps.higher[number_of(lowest_bit(left))]
         left &= ~chain
         size = _push(tables, heap, size, base, rest & ~_highest(chain))
         base |= chain

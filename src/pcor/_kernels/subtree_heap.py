@@ -15,6 +15,7 @@ import numpy as np
 
 from pcor._kernels import kernel
 from pcor._kernels.best_first import pop, push
+from pcor._kernels.bits import lowest_bit, number_of
 from pcor._kernels.box_size import contexts_of
 from pcor._kernels.subtrees import (
     BASE,
@@ -32,7 +33,6 @@ from pcor._kernels.subtrees import (
     keep,
     look,
     new_node,
-    number_of,
 )
 from pcor._kernels.total_table import TotalTable, total
 
@@ -174,12 +174,12 @@ def _push_rest(steps: Steps, weights: TotalTable, boxes: Boxes, node: Array) -> 
     base, rest = node[BASE], node[REST]
     highest, left = np.uint64(0), rest
     while left:
-        bit = left & (~left + np.uint64(1))
+        bit = lowest_bit(left)
         left ^= bit
         if rest & steps.higher[number_of(bit)] == bit:
             highest |= bit
     while highest:
-        bit = highest & (~highest + np.uint64(1))
+        bit = lowest_bit(highest)
         highest ^= bit
         step = number_of(bit)
         to = _new_place(boxes)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pcor._kernels import kernel
+from pcor._kernels.bits import lowest_bit, number_of
 from pcor._kernels.box_size import contexts_of
 from pcor._kernels.subtrees import (
     BASE,
@@ -30,7 +31,6 @@ from pcor._kernels.subtrees import (
     keep,
     look,
     new_node,
-    number_of,
 )
 from pcor._kernels.total_table import TotalTable, total
 
@@ -93,7 +93,7 @@ def valid_between(
                     if verdict == OPEN:
                         node[STAGE] = _INSIDE
                 if valid[depth] and rest:
-                    node[STEP] = number_of(rest & (~rest + np.uint64(1)))
+                    node[STEP] = number_of(lowest_bit(rest))
                     node[STAGE] = _INSIDE
                 elif valid[depth]:
                     found[count, 0], found[count, 1] = most[depth], base

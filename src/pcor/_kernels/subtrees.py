@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pcor._kernels import kernel
+from pcor._kernels.bits import count_bits, lowest_bit, number_of
 from pcor._kernels.lof_subtree import Near, exact_verdict, room_for, settled, that_matter, widest
 
 Array = Any
@@ -27,7 +28,9 @@ OPEN, INVALID, VALID = 0, 1, 2
 # A node: what is in, what is open, the step to be decided, how far that is, and the verdicts with
 # all open steps and with none. The sums of densities that belong to these are kept beside it.
 BASE, REST, STEP, STAGE, ALL, NONE = range(6)
-NODE_SIZE, SUMS = 6, 2
+NODE_SIZE, SUMS = 6, 4
+# In each of the two: the sum of the densities around V, and V's own.
+AROUND_ALL, OWN_ALL, AROUND_NONE, OWN_NONE = range(4)
 _UNKNOWN = np.uint64(2)
 _NO_STEP = 64
 
@@ -159,32 +162,45 @@ def _keep(
 def look(walk: SubtreeWalk, depth: int, node: Array, sums: Array) -> int:
     """Return what is known of a node, its rows kept at a depth; if nothing, choose its step."""
     near, rule, rest = walk.near, walk.rule, node[REST]
-    n, place = _gather(walk, depth, rest)
+    n, place, certain = _gather(walk, depth, rest)
     if n < rule[2]:
         return INVALID
-    bounded = widest(near, n, rule[0]) > rule[0]
-    if bounded:
-        n, place = _trim(walk, depth, n, place)
     needed = _needed(near.required[:n], rest)
     if node[ALL] == _UNKNOWN:
-        node[ALL], sums[0] = exact_verdict(near, near.x, n, place, rule)
+        node[ALL], sums[AROUND_ALL], sums[OWN_ALL] = exact_verdict(near, near.x, n, place, rule)
     same = VALID if node[ALL] else INVALID
     if not needed:
         return same
     if node[NONE] == _UNKNOWN:
-        node[NONE], sums[1] = _without(near, n, place, rest, rule)
+        node[NONE], sums[AROUND_NONE], sums[OWN_NONE] = _without(near, n, place, rest, rule)
     if node[ALL] == node[NONE]:
-        many = _count(needed)
+        many = count_bits(needed)
         # One needed step means two windows, and both were judged.
         if many == 1:
             return same
-        around = sums.min() if node[ALL] else sums.max()
         # Two needed steps leave two windows: judging these is cheaper than a bound.
-        if many > 2 and bounded and settled(near, n, place, rule, node[ALL] == 1, around):
-            return same
+        if many > 2 and certain > rule[0] and _promising(sums, rule, node[ALL] == 1):
+            widest(near, n, rule[0])
+            n, place = _trim(walk, depth, n, place)
+            around = sums[AROUND_NONE] if node[ALL] else sums[AROUND_ALL]
+            if settled(near, n, place, rule, node[ALL] == 1, around):
+                return same
         if many <= _FEW and _all_alike(walk, n, place, needed, node[ALL]):
             return same
     return int(_split(walk, n, place, node))
+
+
+@kernel
+def _promising(sums: Array, rule: tuple[int, float, int], all_valid: bool) -> bool:
+    """Tell whether bounds may show the one verdict.
+
+    They bound densities on their own, and V's is the thinnest in one extreme context where those
+    around it are the thickest in the other: a product of both that passes the threshold ends it.
+    """
+    k, threshold, _ = rule
+    if all_valid:
+        return bool(sums[AROUND_NONE] / k / sums[OWN_ALL] > threshold)
+    return bool(sums[AROUND_ALL] / k / sums[OWN_NONE] < threshold)
 
 
 @kernel
@@ -201,13 +217,13 @@ def _split(walk: SubtreeWalk, n: int, place: int, node: Array) -> int:
 @kernel
 def _all_alike(walk: SubtreeWalk, n: int, place: int, needed: Any, verdict: Any) -> bool:
     """Judge every window that a few open steps make; tell whether all have this verdict."""
-    out = needed & (~needed + np.uint64(1))
+    out = lowest_bit(needed)
     # Every set of these steps but none and all of them, in turn out.
     while out != needed:
         closed = np.uint64(0)
         left = out
         while left:
-            closed |= walk.steps.higher[number_of(left & (~left + np.uint64(1)))]
+            closed |= walk.steps.higher[number_of(lowest_bit(left))]
             left &= left - np.uint64(1)
         if _without(walk.near, n, place, closed & needed, walk.rule)[0] != (verdict == 1):
             return False
@@ -217,19 +233,9 @@ def _all_alike(walk: SubtreeWalk, n: int, place: int, needed: Any, verdict: Any)
 
 
 @kernel
-def _count(bits: Any) -> int:
-    """Return how many bits are set."""
-    count = 0
-    while bits:
-        bits &= bits - np.uint64(1)
-        count += 1
-    return count
-
-
-@kernel
-def _gather(walk: SubtreeWalk, depth: int, rest: int) -> tuple[int, int]:
-    """Fill in the possible rows; return how many, and V's place."""
-    near, n = walk.near, 0
+def _gather(walk: SubtreeWalk, depth: int, rest: int) -> tuple[int, int, int]:
+    """Fill in the possible rows; return how many, V's place, and how many are certain."""
+    near, n, certain = walk.near, 0, 0
     first, count, _ = walk.below.spans[depth]
     for place in range(first + count - 1, first - 1, -1):
         near.x[n], near.required[n] = walk.below.values[place], walk.below.required[place]
@@ -243,7 +249,8 @@ def _gather(walk: SubtreeWalk, depth: int, rest: int) -> tuple[int, int]:
         n += 1
     for place in range(n):
         near.sure[place] = not near.required[place] & rest
-    return n, at
+        certain += near.sure[place]
+    return n, at, certain
 
 
 @kernel
@@ -279,11 +286,11 @@ def _needed(required: Array, rest: int) -> Any:
 @kernel
 def _without(
     near: Near, n: int, place: int, out: int, rule: tuple[int, float, int]
-) -> tuple[bool, float]:
+) -> tuple[bool, float, float]:
     """Judge V among the possible rows that need none of these steps."""
     count, at = _chosen(near, n, place, out)
-    verdict: tuple[bool, float] = exact_verdict(near, near.c, count, at, rule)
-    return verdict
+    parts: tuple[bool, float, float] = exact_verdict(near, near.c, count, at, rule)
+    return parts
 
 
 @kernel
@@ -317,18 +324,7 @@ def _commonest(required: Array, rest: int, planes: Array) -> int:
     for plane in range(highest, -1, -1):
         if best & planes[plane]:
             best &= planes[plane]
-    return _NO_STEP if highest < 0 else number_of(best & (~best + np.uint64(1)))
-
-
-@kernel
-def number_of(bit: Any) -> int:
-    """Return which step a single bit is."""
-    number = 0
-    for shift in (32, 16, 8, 4, 2, 1):
-        if bit >> np.uint64(shift):
-            bit >>= np.uint64(shift)
-            number += shift
-    return number
+    return _NO_STEP if highest < 0 else number_of(lowest_bit(best))
 
 
 @kernel

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 USUAL_MEMORY = 512
 
 # Bytes of a box in the heap, with the room that it leaves unused when it grows.
-_BYTES = 300
+_BYTES = 350
 
 # How many ranges of equal width the first one begins with, from the heaviest context down to 0.
 _RANGES = 64
