@@ -47,7 +47,8 @@ class Refits:
             for _ in range(6):
                 mask = space.mask(numbers.randrange(space.size))
                 verify = partial(naive.verify, "lof", mask, record.value)
-                taken.append((timed(verify)[1], len(taken), verify))
+                # The best of three: contexts are ordered by what they take, not by what else ran.
+                taken.append((min(timed(verify)[1] for _ in range(3)), len(taken), verify))
         self._verify = sorted(taken)[len(taken) // 2][2]
 
     def _unit(self) -> Seconds:

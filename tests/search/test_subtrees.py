@@ -38,7 +38,7 @@ def expected(validity: Validity) -> list[int]:
 def found(validity: Validity) -> list[int]:
     return [
         int(index)
-        for part in walked_blocks(validity, walk_of(validity))
+        for part in walked_blocks(validity, walk_of(validity), lambda block: block)
         for index in part.indices[part.valid]
     ]
 

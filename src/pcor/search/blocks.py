@@ -9,10 +9,9 @@ from one zeta transform. Memory is that of one block. Where subtrees can be sett
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import accumulate
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from pcor.detectors.context_block import BlockJudge, ContextBlock
 from pcor.errors import others_code
@@ -35,10 +34,11 @@ LARGEST_BLOCK = 1 << 14
 # Contexts that one walk over subtrees judges, at a byte each.
 LARGEST_WALK = 1 << 22
 
-# Blocks that are judged before the first of them is handed out.
-_TOGETHER = 8
+# Blocks that are judged before the first of them is handed out: half a megabyte each.
+_TOGETHER = 32
 
 Verdicts: TypeAlias = "NDArray[np.bool_]"
+Made = TypeVar("Made")
 
 
 def inner_chains(space: Space, largest: int | None = None) -> int:
@@ -63,23 +63,30 @@ class Block(NamedTuple):
 
 def blocks(validity: Validity) -> Iterator[Block]:
     """Yield the verdicts and populations of a record's whole space, block by block."""
+    return of_blocks(validity, lambda block: block)
+
+
+def of_blocks(validity: Validity, make: Callable[[Block], Made]) -> Iterator[Made]:
+    """Yield what is made of each block, on the core that judged it."""
     space = validity.record.space
     members = space.members
     if members is None:
         walk = subtrees(validity, space) if space.size > block_size(space) else None
         if walk is not None:
-            yield from walked_blocks(validity, walk)
+            yield from walked_blocks(validity, walk, make)
             return
         firsts = range(0, space.size, block_size(space))
         validity.read()  # before threads do
         together = _TOGETHER if validity.detector.has_kernel else 1
-        yield from _side_by_side(firsts, together, partial(block, validity, space))
+        yield from _side_by_side(
+            firsts, together, lambda first: make(block(validity, space, first))
+        )
         return
     for first in range(0, max(1, len(members)), LARGEST_BLOCK):
         indices = members[first : first + LARGEST_BLOCK]
         words = space.words_of(indices)
         populations = validity.table.cells.populations(words)
-        yield Block(indices, validity.judge(validity.cells, words), populations)
+        yield make(Block(indices, validity.judge(validity.cells, words), populations))
 
 
 def listed_size(space: Space) -> int:
@@ -88,14 +95,19 @@ def listed_size(space: Space) -> int:
     return space.size if members is None else len(members)
 
 
-def walked_blocks(validity: Validity, walk: Subtrees) -> Iterator[Block]:
-    """Yield the verdicts from walks over subtrees, with the populations of the valid contexts."""
+def walked_blocks(
+    validity: Validity, walk: Subtrees, make: Callable[[Block], Made]
+) -> Iterator[Made]:
+    """Yield what is made of blocks with verdicts from walks over subtrees.
+
+    Their populations are those of the valid contexts.
+    """
     space, cells = walk.space, validity.table.cells
     size, walked = block_size(space), block_size(space, LARGEST_WALK)
     for start in range(0, space.size, walked):
         verdicts = walk.valid(start, walked)
 
-        def judged(first: int, start: int = start, verdicts: Verdicts = verdicts) -> Block:
+        def judged(first: int, start: int = start, verdicts: Verdicts = verdicts) -> Made:
             valid = verdicts[first - start : first - start + size]
             populations = np.zeros(size, dtype=np.int64)
             indices = np.arange(first, first + size, dtype=np.uint64)
@@ -104,18 +116,18 @@ def walked_blocks(validity: Validity, walk: Subtrees) -> Iterator[Block]:
                 valid = valid & (populations >= validity.detector.min_population)
             if space.schema.limited:
                 valid[valid] = space.admitted(space.words_of(indices[valid]))
-            return Block(indices, valid, populations)
+            return make(Block(indices, valid, populations))
 
         yield from _side_by_side(range(start, start + walked, size), _TOGETHER, judged)
 
 
-def _side_by_side(firsts: range, together: int, judge: Callable[[int], Block]) -> Iterator[Block]:
-    """Yield the blocks that start at some indices in order, so many at a time on all cores."""
+def _side_by_side(firsts: range, together: int, judge: Callable[[int], Made]) -> Iterator[Made]:
+    """Yield what is made of some indices in order, so many at a time on all cores."""
     for start in range(0, len(firsts), together):
         some = firsts[start : start + together]
-        done: dict[int, Block] = {}
+        done: dict[int, Made] = {}
 
-        def work(place: int, some: range = some, done: dict[int, Block] = done) -> None:
+        def work(place: int, some: range = some, done: dict[int, Made] = done) -> None:
             done[place] = judge(some[place])
 
         one_by_one(len(some), work)

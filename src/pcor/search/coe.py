@@ -20,7 +20,7 @@ from pcor.errors import TooLarge, counted, others_code
 from pcor.public.context import Context
 from pcor.public.schema import Value
 from pcor.rows.table import Table, check_table
-from pcor.search.blocks import ENUMERATION_LIMIT, blocks, listed_size
+from pcor.search.blocks import ENUMERATION_LIMIT, Block, listed_size, of_blocks
 from pcor.search.validity import Validity
 
 # The advice to raise a limit stops here: at that pace it is eight hours.
@@ -149,12 +149,17 @@ def matching_parts(
 def _parts(validity: Validity, progress: Progress | None) -> Iterator[MatchingContexts]:
     space = validity.record.space
     done, every = 0, listed_size(space)
-    for block in blocks(validity):
+
+    def found(block: Block) -> tuple[int, MatchingContexts]:
         masks = space.words_of(block.indices[block.valid])
-        done += len(block.valid)
+        populations = block.populations[block.valid]
+        return len(block.valid), MatchingContexts(validity.table, masks, populations)
+
+    for judged, part in of_blocks(validity, found):
+        done += judged
         if progress is not None:
             progress(done, every)
-        yield MatchingContexts(validity.table, masks, block.populations[block.valid])
+        yield part
 
 
 def joined(parts: Iterable[MatchingContexts]) -> MatchingContexts:

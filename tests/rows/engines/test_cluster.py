@@ -30,8 +30,8 @@ KEYS = [19253, 3503, 17503, 19603]  # the last is an outlier almost nowhere
 DETECTORS = ["lof:k=5", "grubbs:tail=upper", "histogram:rare=0.02", "tail"]
 ROUNDING = 1e-9
 # Each partition takes so long in each query, in milliseconds: long enough to be killed in; and
-# where every attempt has to be killed, on a machine that is busy too.
-PAUSE, LONG_PAUSE = 700, 8000
+# where every attempt has to be killed, longer than any machine needs for that.
+PAUSE, FOREVER = 700, 600_000
 
 
 def skewed() -> pa.Table:
@@ -83,7 +83,7 @@ def memory() -> pcor.Table:
 _tables: dict[str, pcor.Table] = {}
 
 
-def table(files: str, pause: int = 0) -> pcor.Table:
+def table(files: str, pause: int | Path = 0) -> pcor.Table:
     """Return the table of this process."""
     name = f"{files} {pause}"
     if name not in _tables:
@@ -91,14 +91,25 @@ def table(files: str, pause: int = 0) -> pcor.Table:
     return _tables[name]
 
 
-def slow(frame: Any, pause: int) -> Any:
-    """Return the same rows, of which the first of each partition keeps an executor waiting."""
+def slow(frame: Any, pause: int | Path) -> Any:
+    """Return the same rows, of which the first of each partition keeps an executor waiting.
+
+    A file says how long from query to query (``set_pause``).
+    """
     if not pause:
         return frame
-    wait = f"length(java_method('java.lang.Thread', 'sleep', {pause}L))"
+    length = f"{pause}L"
+    if isinstance(pause, Path):
+        frame = frame.crossJoin(session().read.schema("pause LONG").csv(str(pause)))
+        length = "pause"
+    wait = f"length(java_method('java.lang.Thread', 'sleep', {length}))"
     first = ", ".join(str(ROWS["key"][row].as_py()) for row in first_rows())
     pay = f"CASE WHEN key IN ({first}) THEN pay + 0 * {wait} ELSE pay END AS pay"
     return frame.selectExpr("key", "job", "year", "age", pay)
+
+
+def set_pause(file: Path, milliseconds: int) -> None:
+    file.write_text(f"{milliseconds:010}\n")  # Spark reads as much of a file as it had at first
 
 
 def first_rows() -> list[int]:
@@ -127,7 +138,7 @@ def drawn(files: str, keys: list[int], seed: int) -> list[str]:
     return [str(released) for released in found]
 
 
-def released(files: str, books: Path, key: int, detector: str, pause: int = PAUSE) -> int:
+def released(files: str, books: Path, key: int, detector: str, pause: int | Path = PAUSE) -> int:
     ledger = Ledger(books)
     return ledger.release(
         table(files, pause), key, 1, dataset="people", detector=detector
@@ -152,7 +163,7 @@ def released_from_cache(books: Path, key: int) -> int:
     return ledger.release(_tables["cached"], key, 1, dataset="people", detector="tail").context.mask
 
 
-def prepare(files: str, pause: int = PAUSE) -> None:
+def prepare(files: str, pause: int | Path = PAUSE) -> None:
     table(files, pause)
 
 
@@ -246,15 +257,24 @@ def test_many_releases_that_lose_an_executor_are_charged_once_each(
 
 
 def test_a_release_that_is_given_up_is_not_charged_and_may_be_asked_again(
-    own: Driver, driver: Driver, files: str, books: Path
+    own: Driver, driver: Driver, files: str, books: Path, tmp_path: Path
 ) -> None:
-    driver.run(prepare, files, LONG_PAUSE)
+    pause = tmp_path / "pause.csv"
+    set_pause(pause, 1)
+    driver.run(prepare, files, pause)
+    set_pause(pause, FOREVER)
+    # No task ends by itself, so after one more than there are tasks one of them failed twice.
     own.run(cluster.begin_to_kill, 1 << 20)
-    with pytest.raises(SourceError, match=r"executors may have been lost.*ask again"):
-        driver.run(released, files, books, KEYS[0], "lof:k=5", LONG_PAUSE)
-    assert own.run(cluster.end_of_killing)[0] >= TASK_FAILURES
+    try:
+        with pytest.raises(SourceError, match=r"executors may have been lost.*ask again"):
+            driver.run(released, files, books, KEYS[0], "lof:k=5", pause)
+    finally:
+        killed, _ = own.run(cluster.end_of_killing)
+        own.run(cluster.kill_all)  # what was given up may still wait in one of them
+    assert killed >= TASK_FAILURES
     assert entries(books) == ["budget"]
-    assert driver.run(released, files, books, KEYS[0], "lof:k=5")
+    set_pause(pause, 1)
+    assert driver.run(released, files, books, KEYS[0], "lof:k=5", pause)
     assert entries(books) == ["budget", "charge", "answer"]
     assert Ledger(books).left("people") == 9
 
