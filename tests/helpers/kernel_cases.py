@@ -67,6 +67,8 @@ METRICS: dict[str, Metric] = {
         rng.integers(0, 3, n) > 0, rng.integers(0, 4, n) * 1e-20, -rng.integers(1, 4, n)
     ),
     "largest": lambda rng, n: 1e98 * crowd(rng, n) / 10,
+    # Their squares are no numbers, or have few digits left.
+    "underflow": lambda rng, n: crowd(rng, n) * 10.0 ** rng.integers(-170, -150),
 }
 
 

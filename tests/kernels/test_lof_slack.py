@@ -35,7 +35,8 @@ def verdicts(x: Any, sure: Any, place: int, rule: Rule, spare: int) -> set[bool]
 
 @pytest.mark.parametrize(("k", "spare"), [(1, 1), (2, 1), (3, 1), (2, 2), (3, 0)])
 def test_a_settled_box_has_one_verdict_whoever_leaves(k: int, spare: int) -> None:
-    from pcor._kernels.lof_slack import BoxRoom, rows_settled
+    from pcor._kernels.lof_near import room_for
+    from pcor._kernels.lof_slack import rows_settled
 
     numbers = np.random.default_rng(10 * k + spare)
     settled, alike, wrong = {True: 0, False: 0}, 0, 0
@@ -50,9 +51,8 @@ def test_a_settled_box_has_one_verdict_whoever_leaves(k: int, spare: int) -> Non
         sure[numbers.choice(n, int(numbers.integers(4)), replace=False)] = False
         sure[place] = True
         rule = (k, float(numbers.choice([1.05, 1.5, 2.0])), int(numbers.integers(k + 1, k + 4)))
-        room = BoxRoom(*(np.empty(n) for _ in range(8)))._replace(sure=sure.copy())
-        room.x[:] = x
-        room.certain[: sure.sum()] = x[sure]
+        room = room_for(n, k + spare)
+        room.x[:], room.sure[:] = x, sure
         found = verdicts(x, sure, place, rule, spare)
         alike += len(found) == 1
         size = n, place, int(sure.sum())

@@ -43,12 +43,28 @@ def found(validity: Validity) -> list[int]:
     ]
 
 
+def from_one_box(validity: Validity) -> list[int]:
+    """Return what a walk finds that is not shared out: it decides every step itself."""
+    from pcor._kernels.subtrees import box_members, valid_boxes
+
+    walk = walk_of(validity)
+    every = np.uint64((1 << len(walk.steps.lower)) - 1)
+    members, indices = np.empty(validity.record.space.size, np.int64), []
+    for base, rest in zip(
+        *valid_boxes(walk.rows, walk.steps, walk.rule, np.uint64(0), every), strict=True
+    ):
+        indices += members[: box_members(base, rest, walk.steps, members)].tolist()
+    return sorted(indices)
+
+
 @settings(max_examples=EXAMPLES)
 @given(cases(SHAPES), lofs())
 def test_subtrees_have_the_verdicts_of_their_contexts(case: Case, lof: pcor.LOF) -> None:
     """Ties, heaps of equal values, numbers far apart, minima below and above the window."""
     validity = case.validity(lof)
     assert found(validity) == expected(validity)
+    if not walk_of(validity).counts_population:
+        assert from_one_box(validity) == expected(validity)
 
 
 @settings(max_examples=EXAMPLES)
@@ -130,6 +146,30 @@ def test_one_box_is_enough_where_no_context_differs(metric: float, boxes: int) -
     assert opens.tolist() == [(1 << 10) - 1] * boxes
 
 
+def tied(values: int, k: int) -> Validity:
+    """Return V between piles of ties, more than k on each side, and rows that do not matter.
+
+    A bound gives up on so many candidates; only the far rows need the values.
+    """
+    pile = 2 * k - 1
+    value = [0] * (2 * pile + 1) + list(range(1, values))
+    pay = [0.0] + [-1.0] * pile + [1.0] * pile + [-100.0 - far for far in range(1, values)]
+    schema = pcor.Schema(metric="pay", attributes={"value": list(range(values))})
+    table = pcor.Table(pa.table({"value": value, "pay": pay}), schema)
+    return Validity(table, table.record(0), pcor.LOF(k=k, min_population=3))
+
+
+@pytest.mark.parametrize(("values", "k"), [(8, 2), (12, 2), (12, 3), (13, 3)])
+def test_steps_that_only_rows_need_that_do_not_matter_are_not_decided(values: int, k: int) -> None:
+    from pcor._kernels.subtrees import valid_boxes
+
+    validity = tied(values, k)
+    walk, every = walk_of(validity), np.uint64((1 << (values - 1)) - 1)
+    bases, opens = valid_boxes(walk.rows, walk.steps, walk.rule, np.uint64(0), every)
+    assert from_one_box(validity) == found(validity) == expected(validity)
+    assert (bases.tolist(), opens.tolist()) == ([0], [int(every)])
+
+
 def one_attribute(values: int) -> Validity:
     """Return V among rows that share its value, and others near it at values up to the last."""
     rng = np.random.default_rng(values)
@@ -184,19 +224,21 @@ def test_loose_bounds_on_densities_hold_in_every_context_of_a_box(
     seed: int, k: int, largest: int
 ) -> None:
     """The densities of the definition, with every set of the uncertain rows."""
-    from pcor._kernels import lof_subtree
+    from pcor._kernels import lof_near
 
     numbers = np.random.default_rng(seed)
     certain, uncertain = int(numbers.integers(k + 1, 3 * k + 4)), int(numbers.integers(0, 6))
     n = certain + uncertain
-    near = lof_subtree.room_for(n, k)
+    near = lof_near.room_for(n, k)
     near.x[:] = np.sort(numbers.integers(0, largest, n)) * 0.1
     near.sure[:] = numbers.permutation(n) < certain
-    lof_subtree.widest(near, n, k)
-    lof_subtree._narrowest(near, n, k)
+    place = int(numbers.integers(n))
+    first, last = lof_near.that_matter(near, n, place, k, 2)
+    lof_near.narrowest(near, n, first, last, k)
+    some = low, high = lof_near.within_reach(near, n, place, place + 1)
     bounds: list[np.ndarray] = []
     for kd, sign in ((near.high_kd, -1.0), (near.low_kd, 1.0)):
-        lof_subtree._bound_densities(near, n, 0, n, k, kd, sign, True)
+        lof_near.loose_densities(near, n, some, k, 0, kd, sign)
         bounds.append(near.densities.copy())
     least, most = bounds
     open_rows = np.flatnonzero(~near.sure)
@@ -204,7 +246,9 @@ def test_loose_bounds_on_densities_hold_in_every_context_of_a_box(
         covered = near.sure.copy()
         covered[open_rows] = [chosen >> place & 1 for place in range(len(open_rows))]
         rows = np.flatnonzero(covered)
-        densities = np.array(naive.lof_densities(near.x[rows].tolist(), k, "lower")[0])
+        densities = np.full(n, np.nan)
+        densities[rows] = naive.lof_densities(near.x[rows].tolist(), k, "lower")[0]
+        bounded = rows[(low <= rows) & (rows < high)]
         # The twin rounds as well.
-        assert np.all(least[rows] <= densities * (1 + 1e-12))
-        assert np.all(densities <= most[rows] * (1 + 1e-12))
+        assert np.all(least[bounded] <= densities[bounded] * (1 + 1e-12))
+        assert np.all(densities[bounded] <= most[bounded] * (1 + 1e-12))

@@ -18,6 +18,7 @@ from pcor.search.subtrees_first import SubtreesFirst, valid_first
 from pcor.search.validity import Validity
 from tests.helpers.family_tables import FamilyTable, family_table
 from tests.helpers.kernel_cases import EXAMPLES, Case, cases, lofs
+from tests.search.test_subtrees import tied
 
 SHAPES = [(4,), (3, 3), (2, 3, 2), (5, 4), (3, 3, 3)]
 
@@ -70,6 +71,12 @@ def check(
         assert whole_order(walked, dict(zip(expected, scores, strict=True))) == expected
         assert list(walked.ranked()) == list(plain.ranked())
         assert [walked.mask(place) for place in range(len(expected))] == expected
+
+
+@pytest.mark.parametrize(("values", "k"), [(11, 2), (12, 2), (12, 3)])
+@pytest.mark.parametrize("room", [(1, 1), (1 << 20, 1 << 16)])
+def test_piles_of_ties_lose_no_context(values: int, k: int, room: tuple[int, int]) -> None:
+    check(tied(values, k), 3, 1 << 13, 0, 7, room)
 
 
 @settings(max_examples=EXAMPLES)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pcor._kernels import inlined
+from pcor._kernels import inlined, kernel
 
 # The number of a bit by what this factor makes of it: a de Bruijn sequence (Leiserson, Prokop and
 # Randall 1998).
@@ -19,6 +19,8 @@ for _number in range(64):
     _NUMBERS[(_DE_BRUIJN << _number) % (1 << 64) >> 58] = _number
 
 _ONE = np.uint64(1)
+
+Array = Any
 
 
 @inlined
@@ -41,3 +43,31 @@ def count_bits(word: Any) -> int:
         left &= left - _ONE
         count += 1
     return count
+
+
+@kernel
+def tally(words: Array, chosen: Any, planes: Array, highest: int) -> int:
+    """Count in how many words each of some bits is set, all bits at once.
+
+    Bit i of a count is in ``planes[i]``, for every bit. Goes on from the counts whose highest plane
+    is given, -1 if nothing was counted; returns the highest after.
+    """
+    for word in words:
+        carry, plane = word & chosen, 0
+        while carry:
+            if plane > highest:
+                highest = plane
+                planes[plane] = 0
+            carry, planes[plane] = planes[plane] & carry, planes[plane] ^ carry
+            plane += 1
+    return highest
+
+
+@kernel
+def most_tallied(chosen: Any, planes: Array, highest: int) -> Any:
+    """Return the bit with the largest count, the lowest of several."""
+    best = chosen
+    for plane in range(highest, -1, -1):
+        if best & planes[plane]:
+            best &= planes[plane]
+    return lowest_bit(best)

@@ -24,6 +24,8 @@ _BETWEEN = 3  # neither far enough out now nor too near in the end: extremes mus
 # below are differences several times larger, and never smaller ones than this.
 SLACK = 1e-9
 SLACK_A_ROW = 16 * 2.0**-53
+# Sums of squares below this may have lost digits to underflow.
+TINY = 1e-250
 
 
 @kernel
@@ -171,7 +173,7 @@ def _at_once(
     spread = square - total * mean
     spread_left = (square - gone_square) - (total - gone_total) * mean_left
     # The subtraction may have cancelled every digit: the spread is rounding noise.
-    if spread_left <= off * square:
+    if spread_left <= off * square or square <= TINY:
         return UNSURE, side
     slack = off * (np.sqrt(square / n) + np.sqrt(square / left))
     needed = critical[int(n)] * np.sqrt(spread / (n - 1))
@@ -211,7 +213,7 @@ def _in_leaps(
     while True:
         mean = total / n
         spread = square - total * mean
-        if n < 3 or spread <= off * scale:
+        if n < 3 or spread <= off * scale or scale <= TINY:
             return UNSURE
         slack = 2 * off * np.sqrt(scale / n)
         roughly = 1 + off * scale / spread
@@ -266,7 +268,8 @@ def _step_by_step(
         spread = square - total * mean
         size = np.sqrt(scale / n)
         up, down = values[high] - mean, mean - values[low]
-        if spread <= off * scale or (tail == 0 and abs(up - down) <= off * size):
+        unclear = spread <= off * scale or scale <= TINY
+        if unclear or (tail == 0 and abs(up - down) <= off * size):
             return UNSURE
         upper = tail == 1 or (tail == 0 and up > down)
         distance = up if upper else down

@@ -14,7 +14,7 @@ import numpy as np
 
 from pcor._kernels import kernel
 from pcor._kernels.coverage import covers
-from pcor._kernels.grubbs import NO, UNSURE, YES, _slack
+from pcor._kernels.grubbs import NO, TINY, UNSURE, YES, _slack
 
 Array = Any
 
@@ -22,22 +22,19 @@ Array = Any
 # out before those beyond it are gone: they have to be removed.
 LEAP_DOWN, LEAP_UP = 3, 4
 
-# Squares below this may have lost digits to underflow.
-_TINY = 1e-250
-
 
 @kernel
 def _far_out(a: float, n: float, b: float, share: float) -> bool:
     """Tell whether a point is far enough out for certain; ``a`` is positive on its side."""
     scale = n * b
-    return a > 0 and scale > _TINY and a * a > (share + 4 * _slack(n)) * scale
+    return a > 0 and scale > TINY and a * a > (share + 4 * _slack(n)) * scale
 
 
 @kernel
 def _not_far_out(a: float, n: float, b: float, share: float) -> bool:
     """Tell whether a point is not far enough out for certain."""
     scale = n * b
-    return scale > _TINY and (a <= 0 or a * a < (share - 4 * _slack(n)) * scale)
+    return scale > TINY and (a <= 0 or a * a < (share - 4 * _slack(n)) * scale)
 
 
 @kernel
@@ -177,7 +174,7 @@ def _held(
     far = a / n + reach + 4 * off * (np.sqrt(b / n) + reach)
     spread = square - distance * distance / left - 8 * off * square
     needed = critical[int(left)]
-    return bool(spread > 0 and (1 + off) * far * far * (n - 1) < needed * needed * spread)
+    return bool(spread > TINY and (1 + off) * far * far * (n - 1) < needed * needed * spread)
 
 
 @kernel
@@ -228,7 +225,7 @@ def _in_leaps(
     while True:
         mean = total / n
         spread = square - total * mean
-        if n < 3 or spread <= off * scale:
+        if n < 3 or spread <= off * scale or scale <= TINY:
             return UNSURE
         slack = 2 * off * np.sqrt(scale / n)
         roughly = 1 + off * scale / spread

@@ -141,31 +141,26 @@ def factor_of_equals(k: int) -> float:
 
 
 @kernel
-def first_nearest(x: Array, n: int, p: int, k: int, first: int) -> int:
-    """Return where the k nearest of a row begin, not before ``first``; lower ones win a tie.
-
-    They and the row are a window of k+1 places that never moves back as p rises.
-    """
-    first = max(first, p - k)
-    while first < p and first + k + 1 < n and x[first + k + 1] - x[p] < x[p] - x[first]:
-        first += 1
-    return first
+def pad(x: Array, n: int, k: int, padded: Array) -> None:
+    """Fill in n rising values between k that are infinitely far below and k+1 above."""
+    for p in range(n):
+        padded[k + p] = x[p]
+    pad_ends(padded, n, k)
 
 
 @kernel
-def pad(x: Array, n: int, k: int, padded: Array) -> None:
-    """Fill in n rising values between k that are infinitely far below and k+1 above."""
+def pad_ends(padded: Array, n: int, k: int) -> None:
+    """Fill in the infinite values around n others."""
     padded[:k] = -np.inf
-    for p in range(n):
-        padded[k + p] = x[p]
     padded[k + n : 2 * k + n + 1] = np.inf
 
 
 @inlined
 def first_of(padded: Array, p: int, k: int) -> int:
-    """Return what ``first_nearest`` does, of more than k values between infinite ones.
+    """Return where the k nearest of a row begin, of more than k between infinite values.
 
-    A window moves on while the next value above is nearer than its lowest. As it moves the one gets
+    They and the row are k+1 places in a row, and lower ones win a tie: from the lowest on, this
+    window moves while the next value above is nearer than its lowest. As it moves the one gets
     farther and the other nearer, so the moves can be counted: at once, and without a branch.
     """
     here, lowest, above = padded[k + p], padded[p : p + k], padded[k + p + 1 : 2 * k + p + 1]

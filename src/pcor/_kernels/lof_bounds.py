@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pcor._kernels import inlined, kernel
-from pcor._kernels.lof import PILE, WindowRoom, first_nearest, window_room
+from pcor._kernels.lof import PILE, WindowRoom, first_of, pad, window_room
 
 Array = Any
 
@@ -53,6 +53,7 @@ class Workspace(NamedTuple):
         own: after each removal, one over V's density.
         after: whether V is an outlier after each removal.
         unsure: which removals the plain kernel has to judge.
+        padded: the rows between others that are infinitely far.
         plain_x: for the plain kernel, the window without one row.
         plain: for the plain kernel.
     """
@@ -71,6 +72,7 @@ class Workspace(NamedTuple):
     own: Array
     after: Array
     unsure: Array
+    padded: Array
     plain_x: Array
     plain: WindowRoom
 
@@ -83,7 +85,8 @@ def new_room(size: int, k: int) -> Workspace:
     x, kd, kd1, sums, steps, points, reach, around, own, plain_x = np.empty((10, size + 1))
     return Workspace(
         *(x, numbers, first, first1, kd, kd1, sums, steps, points, reach, around, own),
-        *(np.empty(size, np.bool_), np.empty(size, np.bool_), plain_x, window_room(k)),
+        *(np.empty(size, np.bool_), np.empty(size, np.bool_), np.empty(size + 2 * k + 3)),
+        *(plain_x, window_room(k)),
     )
 
 
@@ -108,15 +111,16 @@ def _neighbours(room: Workspace, n: int, place: int, k: int) -> tuple[float, flo
     """
     x, firsts, firsts1, sums = room.x, room.first, room.first1, room.sums
     kds, kds1 = room.kd, room.kd1
+    padded = room.padded
+    pad(x, n, k + 1, padded)
     # V's k+1 nearest reach from ``start`` on; the outermost of them bound how far theirs reach.
-    start = first_nearest(x, n, place, k + 1, 0)
-    low = first_nearest(x, n, start, k + 1, 0)
-    high = first_nearest(x, n, start + k + 1, k + 1, start) + k + 2
-    first = 0
+    start = first_of(padded, place, k + 1)
+    low = first_of(padded, start, k + 1)
+    high = first_of(padded, start + k + 1, k + 1) + k + 2
+    padded = padded[1:]  # one infinite value less on each side
     total = largest = 0.0
-    # ``first`` is carried over: windows never move back, so all of them together take one pass.
     for p in range(low, high):
-        first = first_nearest(x, n, p, k, first)
+        first = first_of(padded, p, k)
         # The next nearest is the row just below or just above the window; infinite where it has
         # none.
         lower = x[p] - x[first - 1] if first > 0 else np.inf

@@ -64,14 +64,14 @@ def removal_flips(
     walk = begin(sides, free, split, part, cap)
     room = new_room(2 * cap + 1, k)
     flips, found = np.empty(2 * cap + 1, np.int64), no_flips()
-    boxes, gains, outlier = box_room(sides), new_gains(), False
+    boxes, gains, outlier = box_room(sides, k), new_gains(), False
     while True:
         stop = next_stop(walk, FEW)
         if stop == DONE:
             break
         if stop == BOX:
             if worth_a_look(gains, walk):
-                note(gains, walk, box_settled(boxes, walk, sides, rule, 1, outlier))
+                note(gains, walk, box_settled(boxes, walk, sides, rule, outlier))
             continue
         spare = leaf_population(walk) - smallest
         # The population is below the smallest already: V is no outlier, and stays none.

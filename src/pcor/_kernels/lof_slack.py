@@ -14,159 +14,97 @@ Twin: judging every context below, with and without each row.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pcor._kernels import inlined, kernel
-from pcor._kernels.lof import PILE, first_nearest
-from pcor._kernels.lof_subtree import SLACK
+from pcor._kernels.lof import PILE
+from pcor._kernels.lof_near import (
+    MANY,
+    SLACK,
+    Near,
+    loose_densities,
+    narrowest,
+    room_for,
+    that_matter,
+    within_reach,
+)
 from pcor._kernels.lof_walk import Sides, Walk, box_rows, needed_count, skip_box
 
 Array = Any
-
-# With more candidates than this many times the neighbours that count a bound is loose, and dear.
-_MANY = 2
 
 # With so few open values that matter the windows are looked at one by one.
 FEW = 3
 
 # A look at a box costs as much as so many leaves. A box has no more leaves than fillings, and most
 # have about this many.
-_COST, _USUAL = 4, 24
-
-
-class BoxRoom(NamedTuple):
-    """Room for the rows near V that some context of a box covers.
-
-    Attributes:
-        x: the metrics of the possible rows, rising, V among them.
-        sure: which of them are certain.
-        certain: the metrics of those.
-        low_kd: the least k-distance of each possible row.
-        high_kd: the largest.
-        terms: what may be added to a sum.
-        forced: what is added, but for a few of them.
-        densities: bounds on the densities of V's candidates.
-    """
-
-    x: Array
-    sure: Array
-    certain: Array
-    low_kd: Array
-    high_kd: Array
-    terms: Array
-    forced: Array
-    densities: Array
+_COST, _USUAL = 2, 24
 
 
 @kernel
-def box_room(sides: Sides) -> BoxRoom:
-    """Return room for all rows."""
-    rows = len(sides.values_below) + len(sides.values_above) + 1
-    x, certain, low_kd, high_kd, terms, forced, densities = np.empty((7, rows))
-    sure = np.empty(rows, np.bool_)
-    return BoxRoom(x, sure, certain, low_kd, high_kd, terms, forced, densities)
+def box_room(sides: Sides, k: int) -> Near:
+    """Return room for all rows, of which one may leave."""
+    near: Near = room_for(len(sides.values_below) + len(sides.values_above) + 1, k + 1)
+    return near
 
 
 @kernel
 def box_settled(
-    room: BoxRoom,
-    walk: Walk,
-    sides: Sides,
-    rule: tuple[int, float, int],
-    spare: int,
-    outlier: bool,
+    near: Near, walk: Walk, sides: Sides, rule: tuple[int, float, int], outlier: bool
 ) -> bool:
-    """Tell whether V surely has one verdict in the box where the walk stands.
+    """Tell whether V surely has one verdict in the box where the walk stands, whoever leaves.
 
     Args:
-        room: to work in.
+        near: room for the rows.
         walk: where it stands.
         sides: the rows.
         rule: k, the threshold, and the smallest population.
-        spare: how many rows may leave.
         outlier: the verdict to be shown.
     """
-    n, place, sure = box_rows(walk, sides, room.x, room.sure, room.certain)
-    return bool(rows_settled(room, (n, place, sure), rule, spare, outlier))
+    size = box_rows(walk, sides, near.x, near.sure)
+    return bool(rows_settled(near, size, rule, 1, outlier))
 
 
 @kernel
 def rows_settled(
-    room: BoxRoom,
+    near: Near,
     size: tuple[int, int, int],
     rule: tuple[int, float, int],
     spare: int,
     outlier: bool,
 ) -> bool:
-    """Tell the same of rows that are filled in: how many, V's place, and how many are certain."""
+    """Tell the same of rows that are filled in: how many, V's place, and how many are certain.
+
+    So many as ``spare`` may leave.
+    """
     n, place, sure = size
     k, threshold, smallest = rule
     # With fewer rows some distance has no bound; and V is no outlier among too few.
     if sure <= k + spare or (outlier and sure < smallest + spare):
         return False
-    x, low_kd, high_kd, densities = room.x, room.low_kd, room.high_kd, room.densities
-    _largest_distances(room, n, sure, k + spare)
-    low, high = place, place + 1
-    while low > 0 and x[place] - x[low - 1] <= high_kd[place]:
-        low -= 1
-    while high < n and x[high] - x[place] <= high_kd[place]:
-        high += 1
-    if high - low > _MANY * (k + spare):
+    first, last = that_matter(near, n, place, k + spare, 2)
+    low, high = within_reach(near, n, place, place + 1)
+    if high - low > MANY * (k + spare):
         return False
-    _least_distances(x, low_kd, n, k)
+    narrowest(near, n, first, last, k)
     # For "yes" the factor is bounded from below: V's sum of distances too, and those of its
     # neighbours from above. For "no" the other way round.
     sign = 1.0 if outlier else -1.0
-    own_kd, other_kd = (low_kd, high_kd) if outlier else (high_kd, low_kd)
-    own = _reach(room, n, place, k, spare, own_kd, sign) / k + PILE
-    for o in range(low, high):
-        if o != place:
-            densities[o] = 1.0 / (_reach(room, n, o, k, spare, other_kd, -sign) / k + PILE)
-    factor = own * _around(room, low, high, place, k, spare, sign) / k
+    own_kd, other_kd = (near.low_kd, near.high_kd) if outlier else (near.high_kd, near.low_kd)
+    loose_densities(near, n, (low, high), k, spare, other_kd, -sign)
+    own = _reach(near, n, place, k, spare, own_kd, sign) / k + PILE
+    factor = own * _around(near, low, high, place, k, spare, sign) / k
     if outlier:
         return bool(factor * (1 - SLACK) > threshold)
     return bool(factor * (1 + SLACK) < threshold)
 
 
-@kernel
-def _least_distances(x: Array, low_kd: Array, n: int, k: int) -> None:
-    """Fill in the k-distance of each row among the possible ones."""
-    first = 0
-    for p in range(n):
-        first = first_nearest(x, n, p, k, first)
-        low_kd[p] = max(x[p] - x[first], x[first + k] - x[p])
-
-
 @inlined
-def _largest_distances(room: BoxRoom, n: int, sure: int, number: int) -> None:
-    """Fill in the distance of each row to so many certain ones, without itself."""
-    x, certain, is_sure, high_kd = room.x, room.certain, room.sure, room.high_kd
-    own = other = rank = 0
-    for p in range(n):
-        here = x[p]
-        if is_sure[p]:
-            own = first_nearest(certain, sure, rank, number, own)
-            high_kd[p] = max(here - certain[own], certain[own + number] - here)
-            rank += 1
-        else:
-            # Not one of them: the nearest are so many in a row, and begin at most that far before.
-            other = max(other, rank - number)
-            while (
-                other < rank
-                and other + number < sure
-                and certain[other + number] - here < here - certain[other]
-            ):
-                other += 1
-            high_kd[p] = max(here - certain[other], certain[other + number - 1] - here)
-
-
-@inlined
-def _reach(room: BoxRoom, n: int, p: int, k: int, spare: int, kd: Array, sign: float) -> float:
+def _reach(near: Near, n: int, p: int, k: int, spare: int, kd: Array, sign: float) -> float:
     """Return no more than the sum of reachability distances of a row; no less for sign -1."""
-    x, sure, terms, forced = room.x, room.sure, room.terms, room.forced
-    here, nearer, farthest = x[p], room.low_kd[p], room.high_kd[p]
+    x, sure, terms, forced = near.x, near.sure, near.terms, near.others
+    here, nearer, farthest = x[p], near.low_kd[p], near.high_kd[p]
     count = number = 0
     for step in (-1, 1):
         q = p + step
@@ -185,12 +123,10 @@ def _reach(room: BoxRoom, n: int, p: int, k: int, spare: int, kd: Array, sign: f
 
 
 @inlined
-def _around(
-    room: BoxRoom, low: int, high: int, place: int, k: int, spare: int, sign: float
-) -> float:
+def _around(near: Near, low: int, high: int, place: int, k: int, spare: int, sign: float) -> float:
     """Return no more than the sum of densities of V's neighbours; no less for sign -1."""
-    x, sure, terms, forced = room.x, room.sure, room.terms, room.forced
-    densities, nearer = room.densities, room.low_kd[place]
+    x, sure, terms, forced = near.x, near.sure, near.terms, near.others
+    densities, nearer = near.densities, near.low_kd[place]
     count = number = 0
     for o in range(low, high):
         if o != place:

@@ -7,9 +7,9 @@ no context below the node. If no row that is kept needs an open value, all conte
 have the same window: a leaf, and its contexts are a cube (``pcor._kernels.cubes``).
 
 A kept row is one number: its place on its side in the upper half, the free values it needs in the
-lower. The walk decides the lowest open value that a kept row needs, so the caller numbers first
-what is common near V. Deciding "in" only shortens a list; deciding "out" writes a shorter one
-behind it. Twin: ``tests.audit.test_neighbours`` gathers each context's window by itself.
+lower. The walk decides the open value that most of the nearest rows need, so that leaves and boxes
+that can be settled come early. Deciding "in" only shortens a list; deciding "out" writes a shorter
+one behind it. Twin: ``tests.audit.test_neighbours`` gathers each context's window by itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pcor._kernels import kernel
-from pcor._kernels.bits import count_bits, lowest_bit
+from pcor._kernels.bits import count_bits, lowest_bit, most_tallied, tally
 
 Array = Any
 
@@ -62,6 +62,7 @@ class Walk(NamedTuple):
         below: the lists of rows below V, nearest first.
         above: the lists of the other rows.
         depth: one number, -1 once all is done.
+        planes: room to count what rows need.
         cap: how many certain rows are enough.
     """
 
@@ -70,6 +71,7 @@ class Walk(NamedTuple):
     below: Array
     above: Array
     depth: Array
+    planes: Array
     cap: int
 
 
@@ -94,7 +96,8 @@ def begin(sides: Sides, free: int, split: int, part: int, cap: int) -> Walk:
     out = decided & ~sets[0, _IN]
     below = _first_list(sides.required_below, out, sets[0], cap, spans[0, 0])
     above = _first_list(sides.required_above, out, sets[0], cap, spans[1, 0])
-    return Walk(sets, spans, below, above, np.zeros(1, np.int64), cap)
+    depth, planes = np.zeros(1, np.int64), np.empty(64, np.uint64)
+    return Walk(sets, spans, below, above, depth, planes, cap)
 
 
 @kernel
@@ -163,7 +166,7 @@ def next_stop(walk: Walk, few: int) -> int:
                 sets[depth, _STAGE] = _ALL_DONE  # the next call goes on from here
                 walk.depth[0] = depth
                 return LEAF
-            sets[depth, _BIT] = lowest_bit(needed)
+            sets[depth, _BIT] = _commonest(walk, depth, needed)
             sets[depth, _STAGE] = stage = _STOPPED_AT
             if count_bits(needed) > few:
                 walk.depth[0] = depth
@@ -173,6 +176,19 @@ def next_stop(walk: Walk, few: int) -> int:
         depth += 1
     walk.depth[0] = -1
     return DONE
+
+
+@kernel
+def _commonest(walk: Walk, depth: int, needed: int) -> Any:
+    """Return the needed value that most rows need, of the nearer half that can count."""
+    still_open, highest = walk.sets[depth, _OPEN], -1
+    for side, rows in enumerate((walk.below, walk.above)):
+        first, count, _ = walk.spans[side, depth]
+        nearest = rows[first : first + min(count, walk.cap // 2)]
+        highest = tally(nearest, still_open, walk.planes, highest)
+    if highest < 0:
+        return lowest_bit(needed)  # only of rows farther away
+    return most_tallied(still_open, walk.planes, highest)
 
 
 @kernel
@@ -189,36 +205,31 @@ def needed_count(walk: Walk) -> int:
 
 
 @kernel
-def box_rows(
-    walk: Walk, sides: Sides, x: Array, sure: Array, certain: Array
-) -> tuple[int, int, int]:
-    """Fill in the metrics of the rows kept at the node, rising; which are certain, and theirs.
+def box_rows(walk: Walk, sides: Sides, x: Array, sure: Array) -> tuple[int, int, int]:
+    """Fill in the metrics of the rows kept at the node, rising, and which are certain.
 
     Returns how many there are, V's place, and how many are certain, V among them.
     """
     depth = walk.depth[0]
-    still_open, n, known = walk.sets[depth, _OPEN], 0, 0
+    still_open, n, certain = walk.sets[depth, _OPEN], 0, 1
     first, count, _ = walk.spans[0, depth]
     rows, values = walk.below, sides.values_below
     for place in range(first + count - 1, first - 1, -1):
         row = rows[place]
         x[n], sure[n] = values[row >> _HALF], not row & still_open
-        certain[known] = x[n]
-        known += sure[n]
+        certain += sure[n]
         n += 1
     at = n
-    x[n] = certain[known] = sides.v
-    sure[n] = True
-    n, known = n + 1, known + 1
+    x[n], sure[n] = sides.v, True
+    n += 1
     first, count, _ = walk.spans[1, depth]
     rows, values = walk.above, sides.values_above
     for place in range(first, first + count):
         row = rows[place]
         x[n], sure[n] = values[row >> _HALF], not row & still_open
-        certain[known] = x[n]
-        known += sure[n]
+        certain += sure[n]
         n += 1
-    return n, at, known
+    return n, at, certain
 
 
 @kernel

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pcor._kernels import kernel
-from pcor._kernels.bits import count_bits, lowest_bit, number_of
-from pcor._kernels.lof_subtree import Near, exact_verdict, room_for, settled, that_matter, widest
+from pcor._kernels.bits import count_bits, lowest_bit, most_tallied, number_of, tally
+from pcor._kernels.lof_near import Near, room_for, that_matter
+from pcor._kernels.lof_subtree import exact_verdict, settled
 
 Array = Any
 
@@ -174,18 +175,20 @@ def look(walk: SubtreeWalk, depth: int, node: Array, sums: Array) -> int:
     if node[NONE] == _UNKNOWN:
         node[NONE], sums[AROUND_NONE], sums[OWN_NONE] = _without(near, n, place, rest, rule)
     if node[ALL] == node[NONE]:
-        many = count_bits(needed)
         # One needed step means two windows, and both were judged.
-        if many == 1:
+        if count_bits(needed) == 1:
             return same
         # Two needed steps leave two windows: judging these is cheaper than a bound.
-        if many > 2 and certain > rule[0] and _promising(sums, rule, node[ALL] == 1):
-            widest(near, n, rule[0])
+        if count_bits(needed) > 2 and certain > rule[0] and _promising(sums, rule, node[ALL] == 1):
             n, place = _trim(walk, depth, n, place)
+            # Rows that do not matter may have been the only ones that need some steps.
+            needed = _needed(near.required[:n], rest)
+            if count_bits(needed) < 2:
+                return same
             around = sums[AROUND_NONE] if node[ALL] else sums[AROUND_ALL]
             if settled(near, n, place, rule, node[ALL] == 1, around):
                 return same
-        if many <= _FEW and _all_alike(walk, n, place, needed, node[ALL]):
+        if count_bits(needed) <= _FEW and _all_alike(walk, n, place, needed, node[ALL]):
             return same
     return int(_split(walk, n, place, node))
 
@@ -257,7 +260,8 @@ def _gather(walk: SubtreeWalk, depth: int, rest: int) -> tuple[int, int, int]:
 def _trim(walk: SubtreeWalk, depth: int, n: int, place: int) -> tuple[int, int]:
     """Drop rows that matter in no context below, here and in the list; return what is left."""
     near = walk.near
-    low, high = that_matter(near, n, place)
+    # V's neighbours, theirs, and all that decide the k-distances of these.
+    low, high = that_matter(near, n, place, walk.rule[0], 3)
     if high - low == n:
         return n, place
     certain = 0
@@ -307,24 +311,9 @@ def _chosen(near: Near, n: int, place: int, out: int) -> tuple[int, int]:
 
 @kernel
 def _commonest(required: Array, rest: int, planes: Array) -> int:
-    """Return the open step that most rows need, the lowest of several; ``_NO_STEP`` if none does.
-
-    The rows are counted for all steps at once: ``planes[i]`` has bit i of each step's count.
-    """
-    highest = -1
-    for row in required:
-        carry, plane = row & rest, 0
-        while carry:
-            if plane > highest:
-                highest = plane
-                planes[plane] = 0
-            carry, planes[plane] = planes[plane] & carry, planes[plane] ^ carry
-            plane += 1
-    best = rest
-    for plane in range(highest, -1, -1):
-        if best & planes[plane]:
-            best &= planes[plane]
-    return _NO_STEP if highest < 0 else number_of(lowest_bit(best))
+    """Return the open step that most rows need, or ``_NO_STEP``."""
+    highest = tally(required, rest, planes, -1)
+    return _NO_STEP if highest < 0 else number_of(most_tallied(rest, planes, highest))
 
 
 @kernel
