@@ -82,7 +82,7 @@ class FactRows:
 
     def number(self, fact: PlannedCount, mask: int) -> int:
         """Return the true count or rank in a context."""
-        if fact.people and self.people is not None:
+        if self.people is not None:
             ends = _extreme(fact.side, self.value) if fact.side else (-math.inf, math.inf)
             return self.people.count(self.table.covered_cells(mask), *ends)
         cells = self.table.cells
