@@ -301,7 +301,7 @@ class Table:
         counted: Sequence[tuple[float, float]] = (),
         grid: MetricGrid | None = None,
     ) -> None:
-        """Read what several records need, in one pass over rows that lie elsewhere. Private.
+        """Read what several records need of rows that lie elsewhere, in few passes. Private.
 
         What was prepared is remembered until somebody asks for more, so that nothing need be read
         after a charge. ``counted`` are ranges whose rows will be counted besides, and ``grid`` is
