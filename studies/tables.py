@@ -10,24 +10,26 @@ CENSUS_SIZES = (16, 14, 7, 7, 5, 2, 2)
 
 
 def census(rows: int = 46_000, seed: int = 0) -> pa.Table:
-    """Return people with seven attributes, skewed and dependent, and the hours that they work.
-
-    Every attribute leans on the one before it; frequent values are several hundred times as
-    frequent as rare ones.
-    """
+    """Return people with seven attributes, skewed and dependent, and the hours that they work."""
     numbers = np.random.default_rng(seed)
     columns: dict[str, np.ndarray] = {}
     before = np.zeros(rows, dtype=np.int64)
     for place, size in enumerate(CENSUS_SIZES):
-        shares = 1.0 / np.arange(1, size + 1) ** 2.2
-        drawn = numbers.choice(size, rows, p=shares / shares.sum())
-        leaning = numbers.random(rows) < 0.35
-        before = np.where(leaning, (drawn + before) % size, drawn)
-        columns[f"a{place}"] = before
+        columns[f"a{place}"] = before = _leaning(before, size, numbers)
     hours = 40 + numbers.normal(0, 4, rows) + 3 * (columns["a1"] % 3) - 5 * (columns["a6"] == 1)
     odd = numbers.random(rows) < 0.01
     hours = np.where(odd, numbers.uniform(1, 99, rows), hours)
     return pa.table(columns | {"hours": np.round(np.clip(hours, 1, 99))})
+
+
+def _leaning(before: np.ndarray, size: int, numbers: np.random.Generator) -> np.ndarray:
+    """Draw an attribute that leans on the one before it.
+
+    Frequent values are up to several hundred times as frequent as rare ones.
+    """
+    shares = 1.0 / np.arange(1, size + 1) ** 2.2
+    drawn = numbers.choice(size, len(before), p=shares / shares.sum())
+    return np.where(numbers.random(len(before)) < 0.35, (drawn + before) % size, drawn)
 
 
 def wide(rows: int = 200_000, attributes: int = 20, values: int = 50, seed: int = 1) -> pa.Table:
@@ -89,11 +91,7 @@ def many_values(rows: int = 100_000, seed: int = 0) -> pa.Table:
     columns: dict[str, np.ndarray] = {}
     before, level = np.zeros(rows, dtype=np.int64), np.zeros(rows)
     for place, size in enumerate(MANY_SIZES):
-        shares = 1.0 / np.arange(1, size + 1) ** 2.2
-        drawn = numbers.choice(size, rows, p=shares / shares.sum())
-        leaning = numbers.random(rows) < 0.35
-        before = np.where(leaning, (drawn + before) % size, drawn)
-        columns[f"a{place}"] = before
+        columns[f"a{place}"] = before = _leaning(before, size, numbers)
         level += numbers.normal(0, 0.08, size)[before]
     noise = numbers.normal(0, 0.15, rows) + numbers.standard_t(3, rows) * 0.03
     return pa.table(columns | {"amount": np.round(60_000 * np.exp(level + noise), 2)})

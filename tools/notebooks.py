@@ -2,8 +2,8 @@
 
 A page with a notebook beside it (the same name, ``.ipynb``) is its source: what is rendered in the
 site, run by the tests and opened in Jupyter is one text. Python blocks become cells; what they
-print, as the page shows it, is left out, because the notebook prints it itself. ``--check`` says
-which are stale.
+print, as the page shows it, is left out, because the notebook prints it itself. ``--pictures``
+draws anew what the tutorial's page shows of its notebook.
 """
 
 from __future__ import annotations
@@ -49,8 +49,7 @@ def _cells(text: str) -> Iterator[dict[str, Any]]:
     for language, block, after in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
         if language == "python":
             source = block.rstrip("\n").splitlines(keepends=True)
-            cell = {"cell_type": "code", "execution_count": None, "outputs": [], "source": source}
-            yield cell
+            yield {"cell_type": "code", "execution_count": None, "outputs": [], "source": source}
         yield from _markdown(after)
 
 
@@ -61,12 +60,8 @@ def _markdown(prose: str) -> Iterator[dict[str, Any]]:
 
 def stale() -> list[Path]:
     """Return the notebooks that do not say what their pages say."""
-    found = []
-    for page in sources():
-        note = page.with_suffix(".ipynb")
-        if note.read_text(encoding="utf-8") != notebook(page):
-            found.append(note)
-    return found
+    notes = {page.with_suffix(".ipynb"): notebook(page) for page in sources()}
+    return [note for note, text in notes.items() if note.read_text(encoding="utf-8") != text]
 
 
 def draw() -> None:
@@ -85,20 +80,15 @@ def draw() -> None:
         print(f"written: {target.relative_to(DOCS)}")
 
 
-def main() -> int:
-    """Write the notebooks, or compare them, or draw what one shows."""
+def main() -> None:
+    """Write the notebooks that are stale, or draw what one shows."""
     if sys.argv[1:] == ["--pictures"]:
         draw()
-        return 0
-    check = sys.argv[1:] == ["--check"]
+        return
     for note in stale():
-        if check:
-            print(f"stale: {note.relative_to(DOCS)}; run: python -m tools.notebooks")
-            continue
         note.write_text(notebook(note.with_suffix(".md")), encoding="utf-8")
         print(f"written: {note.relative_to(DOCS)}")
-    return int(check and bool(stale()))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -161,6 +161,7 @@ def code_cells(book: Any) -> Iterator[Any]:
 
 
 def test_notebooks_say_what_their_pages_say_and_are_committed_without_outputs() -> None:
+    """So the code of each is run where its page is (``test_pages``)."""
     assert len(notebooks.sources()) == 4
     assert notebooks.stale() == []  # otherwise: python -m tools.notebooks
     assert '"outputs": []' in notebooks.notebook(TUTORIAL / "notebook.md")
@@ -209,20 +210,6 @@ def test_the_notebook_runs_and_draws_its_pictures(kernels: Config, tmp_path: Pat
     assert kinds.count("text/html") == 4  # a context, a plan, a release and a promise
     assert "application/javascript" not in kinds
     assert (tmp_path / "certificate.html").exists()
-
-
-@pytest.mark.parametrize("attack", ["exposure", "averaging", "differencing"])
-def test_the_notebook_of_an_attack_runs(attack: str, kernels: Config, tmp_path: Path) -> None:
-    path = TUTORIAL.parent / "attacks" / f"{attack}.ipynb"
-    book = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)  # type: ignore[no-untyped-call]
-    NotebookClient(
-        book,
-        config=kernels,
-        startup_timeout=300,
-        timeout=300,
-        resources={"metadata": {"path": str(tmp_path)}},
-    ).execute()
-    assert all(cell.execution_count for cell in code_cells(book))
 
 
 # -- what a notebook shows ------------------------------------------------------------------------

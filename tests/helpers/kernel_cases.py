@@ -6,6 +6,7 @@ from ``Detector.is_outlier``.
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -132,6 +133,18 @@ class Case:
 
     def validity(self, detector: pcor.Detector) -> Validity:
         return Validity(self.table, self.table.record(self.row), detector)
+
+    def at_factor(self, lof: pcor.LOF, mask: int) -> list[pcor.LOF]:
+        """Return the rule with the record's factor in a context as its threshold, and just below.
+
+        A factor that is off by its last bit would fall on the other side of one of the two.
+        """
+        values, counts = self.distribution(mask)
+        if sum(counts) <= lof.k:
+            return []
+        factors = lof.factors(np.array(values), np.array(counts))
+        factor = float(factors[values.index(self.value)])
+        return [replace(lof, threshold=one) for one in (factor, math.nextafter(factor, 0))]
 
 
 @st.composite

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -45,14 +44,8 @@ def test_verdicts_on_many_contexts_are_those_of_the_rule(case: Case, detector: p
 def test_verdicts_on_many_contexts_are_right_where_the_factor_is_the_threshold(
     case: Case, detector: pcor.LOF, data: st.DataObject
 ) -> None:
-    # A factor that is off by its last bit would fall on the other side of one of the two.
-    values, counts = case.distribution(data.draw(st.sampled_from(case.masks)))
-    if sum(counts) > detector.k:
-        factors = detector.factors(np.array(values), np.array(counts))
-        factor = float(factors[values.index(case.value)])
-        for threshold in (factor, math.nextafter(factor, 0)):
-            exact = replace(detector, threshold=threshold)
-            assert in_many(case, exact) == case.verdicts(exact)
+    for exact in case.at_factor(detector, data.draw(st.sampled_from(case.masks))):
+        assert in_many(case, exact) == case.verdicts(exact)
 
 
 @pytest.mark.parametrize("rows", [CHUNK - 1, CHUNK, 3 * CHUNK + 5])

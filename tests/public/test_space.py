@@ -117,7 +117,7 @@ def test_where_everything_is_allowed_an_index_counts_in_binary() -> None:
 
 
 @pytest.mark.parametrize("kind", ["any", "range"])
-def test_items_are_counted_judge_of_many_sets_as_for_one(kind: str) -> None:
+def test_items_are_counted_for_many_sets_as_for_one(kind: str) -> None:
     for values in (("a", "b", "c", "d", "e"), (1, 2, 3, 4, 5), (3, 1, 2)):
         attribute = Attribute("x", values, contexts=kind)
         chosen = [frozenset(n for n in range(5) if bits >> n & 1) for bits in range(1, 32)]

@@ -163,7 +163,7 @@ def test_a_release_from_a_ledger_is_planned_once(planned: Counter[str], tmp_path
     assert planned == ONCE
 
 
-def test_a_release_judge_of_many_records_is_planned_once(planned: Counter[str]) -> None:
+def test_a_release_for_many_records_is_planned_once(planned: Counter[str]) -> None:
     pcor.release_many(pcor.Table(pa.table(columns()), SCHEMA), [OUTLIER, 1, 2], 1, detector=GRUBBS)
     assert planned == ONCE
 

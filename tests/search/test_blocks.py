@@ -42,7 +42,7 @@ counting = st.builds(
 detectors = grubbs | grubbs | histograms | counting
 
 
-@pytest.fixture(params=[64, 1 << 40], ids=["rounds while they pay", "all rounds"], autouse=True)
+@pytest.fixture(params=[64, 1 << 40], ids=["rounds while they pay", "all rounds"])
 def rounds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small blocks are settled by the first rounds: once every round that there is."""
     monkeypatch.setattr(grubbs_blocks, "_FEW_OF", request.param)
@@ -66,8 +66,10 @@ def check(validity: Validity) -> None:
 
 
 usual = settings(max_examples=EXAMPLES, deadline=None)
+in_rounds = pytest.mark.usefixtures("rounds")
 
 
+@in_rounds
 @usual
 @given(cases(SHAPES, most=400), detectors)
 def test_blocks_have_the_verdicts_of_their_contexts(case: Case, detector: pcor.Detector) -> None:
@@ -75,6 +77,7 @@ def test_blocks_have_the_verdicts_of_their_contexts(case: Case, detector: pcor.D
     check(case.validity(detector))
 
 
+@in_rounds
 @usual
 @given(st.integers(0, 2**32 - 1), detectors, st.sampled_from(sorted(METRICS)))
 def test_blocks_of_a_family_have_the_verdicts_of_their_contexts(
@@ -103,6 +106,7 @@ def pay_table(sign: int) -> pcor.Table:
     return pcor.Table(pa.table(columns | {"pay": sign * pay}), schema)
 
 
+@in_rounds
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("record", range(6))
 def test_nearly_all_contexts_are_settled_by_sums(record: int, sign: int) -> None:
@@ -115,6 +119,7 @@ def test_nearly_all_contexts_are_settled_by_sums(record: int, sign: int) -> None
     assert sum(unsure for unsure, _ in sizes) * 50 < sum(size for _, size in sizes)
 
 
+@in_rounds
 @pytest.mark.parametrize(("sign", "mark"), [(1, "LEAP_DOWN"), (-1, "LEAP_UP")])
 def test_what_hides_a_record_is_removed_on_either_side(
     sign: int, mark: str, monkeypatch: pytest.MonkeyPatch
@@ -135,6 +140,7 @@ def test_what_hides_a_record_is_removed_on_either_side(
     assert {verdict for _, verdict in settled} >= {NO, YES}
 
 
+@in_rounds
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_record_that_the_other_end_hides_is_found_once_that_is_removed(sign: int) -> None:
     """30 is no outlier while -40 is there; but -40 is one."""

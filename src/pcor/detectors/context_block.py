@@ -7,9 +7,10 @@ that it leaves open it is asked context by context.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pcor.public.context import Words
 from pcor.support.arrays import NDArray, np
@@ -104,9 +105,5 @@ class BlockVerdicts(NamedTuple):
     populations: Counts
 
 
-class BlockJudge(Protocol):
-    """Judges one value of a table in the contexts of a block."""
-
-    def __call__(self, block: ContextBlock) -> BlockVerdicts:
-        """Settle what can be settled at once."""
-        ...
+# Judges one value of a table in the contexts of a block: settles what can be settled at once.
+BlockJudge: TypeAlias = Callable[[ContextBlock], BlockVerdicts]

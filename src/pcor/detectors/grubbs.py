@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from pcor.detectors.all_records import ContextOutliers, Judge, SortedRows, by_rule
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
@@ -205,14 +205,27 @@ def critical_values(largest: int, alpha: float, tail: str) -> NDArray[np.float64
     return known
 
 
-@lru_cache(maxsize=4)
-def share_tables(largest: int, alpha: float, tail: str) -> tuple[NDArray[np.float64], ...]:
-    """Return what sums over 0 to ``largest`` rows are compared with.
+class ShareTables(NamedTuple):
+    """What sums over so many rows are compared with (docs/proofs/lattice_grubbs.md).
 
-    With G above its critical value exactly if ``G*G*n / (G*G*n + n - 1)`` exceeds a share: the
-    critical values, the largest share for so many rows or fewer, the share for so many, and the
-    least critical value for so many or more (docs/proofs/lattice_grubbs.md).
+    G is above its critical value exactly if ``G*G*n / (G*G*n + n - 1)`` exceeds a share.
+
+    Attributes:
+        critical: the critical value for so many rows.
+        most: the largest share for so many or fewer: who exceeds it is out for certain.
+        shares: the share for so many.
+        least: the least critical value for so many or more.
     """
+
+    critical: NDArray[np.float64]
+    most: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    least: NDArray[np.float64]
+
+
+@lru_cache(maxsize=4)
+def share_tables(largest: int, alpha: float, tail: str) -> ShareTables:
+    """Return what sums over 0 to ``largest`` rows are compared with."""
     critical = critical_values(largest, alpha, tail)[: largest + 1]
     rows = np.arange(len(critical), dtype=np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -220,7 +233,7 @@ def share_tables(largest: int, alpha: float, tail: str) -> tuple[NDArray[np.floa
         shares = np.where(np.isfinite(odds), odds / (1 + odds), 1.0)
     shares[:3] = 0.0  # nothing is tested among fewer than three
     least = np.minimum.accumulate(critical[::-1])[::-1]
-    return critical, np.maximum.accumulate(shares), shares, least
+    return ShareTables(critical, np.maximum.accumulate(shares), shares, least)
 
 
 def critical_value(n: int, alpha: float, tail: str) -> float:

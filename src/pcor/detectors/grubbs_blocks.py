@@ -15,7 +15,7 @@ from pcor.support.arrays import NDArray, np
 
 if TYPE_CHECKING:
     from pcor.detectors.base import Moments
-    from pcor.detectors.grubbs import Grubbs
+    from pcor.detectors.grubbs import Grubbs, ShareTables
     from pcor.rows.cell_table import CellTable
 
 # Shares of all rows up to which rows may stay: tried in this order, from below and from above.
@@ -56,28 +56,23 @@ class GrubbsBlocks:
         from pcor._kernels.grubbs import UNSURE, YES
         from pcor._kernels.grubbs_lattice import settle_by_kept, settle_outright
 
-        critical, *tables = self._tables
+        tables = self._tables
         totals = block.totals(self._moments)
         extremes = block.extremes(self._lows, self._highs)
         rule = (self._tail, self._detector.min_population)
         out = np.empty(block.size, dtype=np.int8)
-        unsure = settle_outright(totals, extremes, tables[0], rule, out)
+        unsure = settle_outright(totals, extremes, tables.most, rule, out)
         for number in range(len(self._points)):
             if _FEW_OF * unsure <= block.size:
                 break
             form = self._form(number)
             kept, what = block.totals(form.weights), (self._tail, form.side, form.own)
-            unsure = settle_by_kept(totals, extremes, kept, what, tuple(tables), out)
-        self._leap(block, totals, critical, out)
+            compared = tables.most, tables.shares, tables.least
+            unsure = settle_by_kept(totals, extremes, kept, what, compared, out)
+        self._leap(block, totals, out)
         return BlockVerdicts(out == YES, np.flatnonzero(out == UNSURE), totals[0].astype(np.int64))
 
-    def _leap(
-        self,
-        block: ContextBlock,
-        totals: Moments,
-        critical: NDArray[np.float64],
-        out: NDArray[np.int8],
-    ) -> None:
+    def _leap(self, block: ContextBlock, totals: Moments, out: NDArray[np.int8]) -> None:
         """Settle the contexts in which what is beyond V must be removed."""
         from pcor._kernels.grubbs import UNSURE
         from pcor._kernels.grubbs_lattice import LEAP_DOWN, LEAP_UP, settle_in_leaps
@@ -91,17 +86,15 @@ class GrubbsBlocks:
                 pairs = block.pairs(cells, part)[::-side]
                 distances, counts = side * self._centred[pairs], cells.counts[pairs]
                 beyond = (cells.required[pairs], distances, counts.astype(np.float64))
-                settle_in_leaps(block.words, totals, beyond, mark, critical, out)
+                settle_in_leaps(block.words, totals, beyond, mark, self._tables.critical, out)
 
     @cached_property
     def _leaps(self) -> bool:
         """Whether fewer rows never need a larger share: what is out then stays out."""
-        _, most, shares, _ = self._tables
-        return np.array_equal(most, shares)
+        return np.array_equal(self._tables.most, self._tables.shares)
 
     @cached_property
-    def _tables(self) -> tuple[NDArray[np.float64], ...]:
-        """Critical values; shares to exceed for certain, and at least; least critical values."""
+    def _tables(self) -> ShareTables:
         from pcor.detectors.grubbs import share_tables
 
         rows = int(self._cells.cell_counts.sum())

@@ -49,7 +49,7 @@ class HistogramBlocks:
     def _window(self, populations: Counts, extremes: Moments) -> slice:
         """Return a run of pairs that holds V's bin in all contexts, and a pair beyond each end."""
         widths = (extremes[1] - extremes[0]) / np.maximum(np.floor(np.sqrt(populations)), 1)
-        width = 1.000001 * float(widths.max())
+        width = 1.000001 * float(widths.max())  # rounding moves the end of a bin by far less
         values: NDArray[np.float64] = self._cells.values
         first = int(np.searchsorted(values, self._value - width))
         last = int(np.searchsorted(values, self._value + width, side="right"))

@@ -31,7 +31,7 @@ AMOUNTS = ("epsilon", "delta", "spent_ocdp", "spent_dp", "spent_delta")
 EVERYBODY = ""
 
 _COLUMNS = tables.accounts.c
-_PLACE = (_COLUMNS.dataset == bindparam("of"), _COLUMNS.analyst == bindparam("whose"))
+_PLACE = tuple(_COLUMNS[name] == bindparam(name) for name in ("dataset", "analyst"))
 _ONE = select(tables.accounts).where(*_PLACE)
 _FORGET = delete(tables.accounts).where(*_PLACE)
 _NEW = insert(tables.accounts)
@@ -219,7 +219,7 @@ def payers(dataset: str, analyst: str) -> list[tuple[str, str]]:
 
 def read_account(connection: Connection, dataset: str, analyst: str = EVERYBODY) -> Account | None:
     """Return one account, if there is one."""
-    row = connection.execute(_ONE, {"of": dataset, "whose": analyst}).one_or_none()
+    row = connection.execute(_ONE, {"dataset": dataset, "analyst": analyst}).one_or_none()
     return None if row is None else _account(row._mapping)
 
 
@@ -247,7 +247,8 @@ def opened_to(analyst: str) -> Select[tuple[str]]:
 
 def write_account(connection: Connection, account: Account) -> None:
     """Put an account in the place of the old one."""
-    connection.execute(_FORGET, {"of": account.dataset, "whose": account.analyst})
+    place = {"dataset": account.dataset, "analyst": account.analyst}
+    connection.execute(_FORGET, place)
     connection.execute(_NEW, account.to_row())
 
 

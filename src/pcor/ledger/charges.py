@@ -44,7 +44,7 @@ _CHARGED = _NAMED.where(_ENTRIES.kind == literal_column("'charge'")).limit(1)
 # No index is needed: entries before the charge are passed over.
 _ANSWERED = _NAMED.where(_ENTRIES.number > bindparam("after"), _ENTRIES.kind == "answer").limit(1)
 _NEW = insert(tables.requests)
-_ANSWER = update(tables.requests).where(_REQUESTS.charge == bindparam("of"))
+_ANSWER = update(tables.requests).where(_REQUESTS.charge == bindparam("of_charge"))
 
 
 def find_answer(connection: Connection, request: Request) -> Claim | None:
@@ -126,7 +126,7 @@ def store_answer(
     # No time: when an answer was ready depends on private rows.
     body = {"charge": claim.charge, "answer": answer}
     number = append(connection, head, "answer", body, at="", **_names(request)).entries
-    connection.execute(_ANSWER, {"of": claim.charge, "answer": number})
+    connection.execute(_ANSWER, {"of_charge": claim.charge, "answer": number})
     end_lease(connection, claim.charge)
     return _answer(connection, request, number)
 

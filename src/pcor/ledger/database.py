@@ -117,7 +117,7 @@ class LedgerDatabase:
             terms.enter(),
             self._in_turn(wait) as left,
             _in_our_words(),
-            self._mine(self._writer).connect() as connection,
+            self._writer.connect() as connection,
             connection.execution_options(pcor_patience=left).begin(),
         ):
             if not self.is_file:
@@ -136,19 +136,19 @@ class LedgerDatabase:
         if not self.is_file:  # a server has a queue of its own
             yield wait
             return
-        turn, begun = self._turn, time.monotonic()
-        at_once = turn.acquire(blocking=False)
-        if not (at_once or turn.acquire(timeout=wait)):
+        turn, until = self._turn, time.monotonic() + wait
+        if not turn.acquire(timeout=wait):
             raise LedgerError(f"{BUSY}. {AGAIN}")
         try:
-            yield wait if at_once else max(0.0, wait - (time.monotonic() - begun))
+            yield max(0.0, until - time.monotonic())
         finally:
             turn.release()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Give a connection that sees the ledger as it was at one moment."""
-        with _in_our_words(), self._mine(self._reader).begin() as connection:
+        self._leave_the_parents()
+        with _in_our_words(), self._reader.begin() as connection:
             yield connection
 
     def check_room(self) -> None:
@@ -172,11 +172,6 @@ class LedgerDatabase:
     def close(self) -> None:
         """Give back all connections."""
         self.engine.dispose()
-
-    def _mine(self, engine: Engine) -> Engine:
-        """Return the engine, for this process."""
-        self._leave_the_parents()
-        return engine
 
     def _leave_the_parents(self) -> None:
         """Leave the connections of the process that this one was forked from alone."""

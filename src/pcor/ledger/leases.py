@@ -28,8 +28,8 @@ LEASE = 600
 RENEWAL = 150
 
 _COLUMNS = tables.running.c
-_ONE = select(tables.running).where(_COLUMNS.charge == bindparam("of"))
-_END = delete(tables.running).where(_COLUMNS.charge == bindparam("of"))
+_ONE = select(tables.running).where(_COLUMNS.charge == bindparam("charge"))
+_END = delete(tables.running).where(_COLUMNS.charge == bindparam("charge"))
 _NEW = insert(tables.running)
 
 # The leases that this process holds.
@@ -40,7 +40,7 @@ def take_lease(connection: Connection, charge: int, until: int) -> str:
     """Write down that this process draws; return the lease. The caller holds the ledger's lock."""
     holder = "|".join([_machine(), str(os.getpid()), _own_start(), secrets.token_hex(8)])
     _mine.add(holder)  # before anybody can read it
-    connection.execute(_END, {"of": charge})
+    connection.execute(_END, {"charge": charge})
     connection.execute(_NEW, {"charge": charge, "holder": holder, "until": until})
     return holder
 
@@ -48,7 +48,7 @@ def take_lease(connection: Connection, charge: int, until: int) -> str:
 def end_lease(connection: Connection, charge: int, holder: str | None = None) -> None:
     """Strike out a lease: this one, or anybody's."""
     chosen = _END if holder is None else _END.where(_COLUMNS.holder == holder)
-    connection.execute(chosen, {"of": charge})
+    connection.execute(chosen, {"charge": charge})
 
 
 def renew_lease(connection: Connection, holder: str, until: int) -> None:
@@ -103,7 +103,7 @@ def keeping(
 
 def is_running(connection: Connection, charge: int, now: int) -> bool:
     """Whether somebody who is alive draws for a charge."""
-    row = connection.execute(_ONE, {"of": charge}).one_or_none()
+    row = connection.execute(_ONE, {"charge": charge}).one_or_none()
     return row is not None and _alive(str(row.holder), row.until, now)
 
 

@@ -13,11 +13,11 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 from pcor.ledger import tables
 
 _COLUMNS = tables.refusals.c
-_ALL = delete(tables.refusals).where(_COLUMNS.dataset == bindparam("of"))
-_ONE = _ALL.where(_COLUMNS.analyst == bindparam("whose"))
-_COUNT = select(_COLUMNS.refused).where(
-    _COLUMNS.dataset == bindparam("of"), _COLUMNS.analyst == bindparam("whose")
-)
+_OF_DATASET = _COLUMNS.dataset == bindparam("dataset")
+_OF_ANALYST = _COLUMNS.analyst == bindparam("analyst")
+_ALL = delete(tables.refusals).where(_OF_DATASET)
+_ONE = _ALL.where(_OF_ANALYST)
+_COUNT = select(_COLUMNS.refused).where(_OF_DATASET, _OF_ANALYST)
 
 # This many refusals of an analyst and dataset are entries of their own; the rest are counted.
 MOST = 16
@@ -34,7 +34,7 @@ def is_written(count: int) -> bool:
 
 def read_refusals(connection: Connection, dataset: str, analyst: str) -> int:
     """Return how many refusals there were since the account last changed."""
-    place = {"of": dataset, "whose": analyst}
+    place = {"dataset": dataset, "analyst": analyst}
     return connection.execute(_COUNT, place).scalar_one_or_none() or 0
 
 
@@ -49,7 +49,5 @@ def count_refusal(connection: Connection, dataset: str, analyst: str) -> int:
 
 def forget_refusals(connection: Connection, dataset: str, analyst: str | None = None) -> None:
     """Count from one again: an account has changed, that of an analyst or that of all."""
-    if analyst is None:
-        connection.execute(_ALL, {"of": dataset})
-    else:
-        connection.execute(_ONE, {"of": dataset, "whose": analyst})
+    chosen = _ALL if analyst is None else _ONE
+    connection.execute(chosen, {"dataset": dataset, "analyst": analyst})

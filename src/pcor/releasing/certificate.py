@@ -23,7 +23,7 @@ from pcor.errors import ParameterError, plain
 from pcor.public import wording
 from pcor.public.context import Context
 from pcor.public.guarantee import Promise
-from pcor.releasing.facts import Fact, in_words, numbers_in_words, rounding_in_words
+from pcor.releasing.facts import Fact, in_words, is_rank, numbers_in_words, rounding_in_words
 from pcor.releasing.plan import Plan
 from pcor.releasing.signature import check_key, sign_page, signed, written
 from pcor.support import markup
@@ -176,7 +176,7 @@ class Release:
         Under a guarantee that does not tell whether it is an outlier there (``plan.needed``); empty
         where no rank was paid for.
         """
-        ranked = any(fact.name.partition(":")[0] == "rank" for fact in self.facts)
+        ranked = any(is_rank(fact.name) for fact in self.facts)
         if self.plan.needed() is None or not ranked:
             return ""
         return f"Record {self._who} was compared with {self._group(most=wording.SHOWN)}."

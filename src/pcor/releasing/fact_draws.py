@@ -18,13 +18,12 @@ from pcor.mechanism.noise import draw_discrete_laplace
 from pcor.mechanism.randomness import RandomSource
 from pcor.public.grid import MetricGrid
 from pcor.releasing.facts import Fact, PlannedCount, PlannedFact, PlannedQuantile, plausible
+from pcor.rows.cells import Range
 from pcor.rows.people_cells import PeopleCells
 from pcor.rows.table import Record, Table
 
-_Range = tuple[float, float]
 
-
-def fact_ranges(facts: Sequence[PlannedFact], records: Sequence[Record]) -> list[_Range]:
+def fact_ranges(facts: Sequence[PlannedFact], records: Sequence[Record]) -> list[Range]:
     """Return the ranges whose rows will be counted for several records."""
     return [_extreme(side, record.value) for side in _sides(facts) for record in records]
 
@@ -46,7 +45,7 @@ def count_people(facts: Sequence[PlannedFact]) -> bool:
     return any(isinstance(fact, PlannedCount) and fact.people for fact in facts)
 
 
-def _extreme(side: str, value: float) -> _Range:
+def _extreme(side: str, value: float) -> Range:
     """Return the metrics that are at least as extreme as one."""
     return (value, math.inf) if side == "high" else (-math.inf, value)
 
@@ -82,7 +81,7 @@ class FactRows:
 
     def number(self, fact: PlannedCount, mask: int) -> int:
         """Return the true count or rank in a context."""
-        if fact.people and self.people is not None:
+        if self.people is not None:
             ends = _extreme(fact.side, self.value) if fact.side else (-math.inf, math.inf)
             return self.people.count(self.table.covered_cells(mask), *ends)
         cells = self.table.cells

@@ -67,7 +67,7 @@ def read_names(given: object) -> str | None:
     for one, other in pairwise(names):
         if one == other:
             raise ParameterError(f"facts: {one!r} is asked for twice; each is paid for once")
-    if len([name for name in names if name.startswith("rank")]) > 1:
+    if sum(map(is_rank, names)) > 1:
         raise ParameterError("facts: ask for one rank, by 'rank', 'rank:low' or 'rank:high'")
     return ",".join(names) or None
 
@@ -92,7 +92,12 @@ def _name(given: object) -> str:
 def _order(name: str) -> tuple[int, Fraction]:
     if name == "count":
         return 0, Fraction(0)
-    return (1, Fraction(0)) if name.startswith("rank") else (2, _quantile(name))
+    return (1, Fraction(0)) if is_rank(name) else (2, _quantile(name))
+
+
+def is_rank(name: str) -> bool:
+    """Tell whether a fact is a rank, on whatever side."""
+    return name.partition(":")[0] == "rank"
 
 
 def _quantile(name: str) -> Fraction:
@@ -264,7 +269,7 @@ def _planned(name: str, epsilon: Fraction, schema: Schema, detector: Detector) -
     unit, grid = schema.unit, schema.metric.grid
     if name == "count":
         return PlannedCount(name, epsilon, 1, people=unit.is_person)
-    if name.startswith("rank"):
+    if is_rank(name):
         # By the settings alone: on which side of the others V lies depends on their rows.
         side = rank_side(name, detector)
         return PlannedCount(name, epsilon, 1, side, people=unit.is_person)
@@ -365,7 +370,7 @@ def plausible(facts: Sequence[Fact]) -> list[Fact]:
     made = []
     for fact in facts:
         value = next(points) if _is_quantile(fact) else fact.value
-        if fact.name.startswith("rank") and count is not None:
+        if is_rank(fact.name) and count is not None:
             value = min(value, count)
         made.append(
             replace(fact, value=value, low=min(fact.low, value), high=max(fact.high, value))
@@ -374,7 +379,7 @@ def plausible(facts: Sequence[Fact]) -> list[Fact]:
 
 
 def _is_quantile(fact: Fact) -> bool:
-    return fact.name != "count" and not fact.name.startswith("rank")
+    return fact.name != "count" and not is_rank(fact.name)
 
 
 def numbers_in_words(fact: Fact, schema: Schema) -> tuple[str, str, str]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pcor.errors import ParameterError, sendable
 from pcor.public import wording
 from pcor.releasing.certificate import NOT_PRIVATE, Release, carried, day_of, plain_words
-from pcor.releasing.facts import Fact, counted_noun, rank_side, rounding_in_words
+from pcor.releasing.facts import Fact, counted_noun, is_rank, rank_side, rounding_in_words
 from pcor.releasing.quantile_bar import BarMark, BarPoint, quantile_bar
 from pcor.releasing.signature import check_key, sign_page
 from pcor.support.ed25519 import ALGORITHM, SigningKey
@@ -291,7 +291,7 @@ def _fact_words(release: Release, fact: Mapping[str, Any]) -> str:
     if name == "count":
         people = fact.get("counts") == "people"
         return f"number of {counted_noun(people, release.plan.schema)}"
-    if name.partition(":")[0] == "rank":
+    if is_rank(name):
         side = rank_side(name, release.plan.detector)
         return f"of them at least as {side}, this one included"
     return name

@@ -213,7 +213,7 @@ def look(plan: Plan, table: Table, record: int | str) -> LookedAt:
 
 
 def prepare(plan: Plan, table: Table, records: Sequence[Record]) -> None:
-    """Read what ``look`` will need for several records, in one pass of each kind."""
+    """Read what ``look`` will need for several records, in as few passes as the engine can."""
     _read_for_utility(plan, table)
     _prepare(plan, table, records)
 

@@ -311,11 +311,8 @@ class Settings:
         asked = terms.admit(self, schema, rule, utility)
         # The direct mechanism need not list the whole space then (run.best_first).
         compiled = rule.has_kernel and is_additive(utility)
-        by_people = counts_people(utility) and self.limit is None
-        chosen = self._few_contexts(asked, rule) if by_people else self
         brevity = schema.release.get("brevity", 0) if self.brevity is None else self.brevity
-        if self.limit is None and compiled and not by_people and settles_boxes(rule, brevity):
-            chosen = replace(chosen, limit=walked_limit(asked, schema))
+        chosen = replace(self, limit=self._limit(asked, schema, rule, utility, brevity))
         search = chosen._search(asked, schema, compiled=compiled, guarantee=guarantee)
         utility = self._utility(utility, search, schema)
         slack = Fraction(0) if self.delta is None else _delta(self.delta)
@@ -352,11 +349,18 @@ class Settings:
             return ""
         return own if get_detector(own).count_rule is None else ""
 
-    def _few_contexts(self, asked: str | Search, rule: Detector) -> Settings:
-        """Return settings under which no more contexts are listed than people are counted in."""
-        # Without a kernel "auto" has a smaller limit of its own.
-        limited = asked == "direct" or (asked == "auto" and rule.has_kernel)
-        return replace(self, limit=PEOPLE_LIMIT) if limited else self
+    def _limit(
+        self, asked: str | Search, schema: Schema, rule: Detector, utility: Utility, brevity: int
+    ) -> int | None:
+        """Return the largest space to draw from directly; ``None`` for the search's own."""
+        if self.limit is not None:
+            return self.limit
+        if asked == "auto" and not rule.has_kernel:
+            return None  # it is smaller
+        if counts_people(utility):
+            return PEOPLE_LIMIT if asked in ("auto", "direct") else None
+        walked = rule.has_kernel and is_additive(utility) and settles_boxes(rule, brevity)
+        return walked_limit(asked, schema) if walked else None
 
     @property
     def fact_names(self) -> str | None:

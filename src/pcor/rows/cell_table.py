@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pcor.public.context import Words
 from pcor.public.grid import MetricGrid
-from pcor.rows.cells import Cells, Distribution, Rule
+from pcor.rows.cells import Cells, Distribution, Range, Rule
 
 _CELL_COLUMNS = [field.name for field in fields(Cells) if field.name != "centre"]
 _PAIR_COLUMNS = ["required", "values", "counts", "pair_cells"]
@@ -71,7 +71,7 @@ class CellTable(Cells):
         self,
         values: Sequence[float],
         rule: Rule,
-        counted: Sequence[tuple[float, float]] = (),
+        counted: Sequence[Range] = (),
         grid: MetricGrid | None = None,
     ) -> None:
         """Do nothing: all rows are in memory."""

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _MANY, _MANY_CELLS = 1000, 256
 
 Distribution = tuple[NDArray[np.float64], NDArray[np.int64]]
+# From the least metric to the largest, both included.
+Range = tuple[float, float]
 
 
 class Rule(Protocol):
@@ -45,7 +47,7 @@ class Rule(Protocol):
         """Return which pairs are needed to judge a metric; ``low`` and ``high`` are of all rows."""
         ...
 
-    def region_ends(self, value: float) -> tuple[float, float] | None:
+    def region_ends(self, value: float) -> Range | None:
         """Return the range whose rows it counts to judge a metric, if it counts those of one."""
         ...
 
@@ -135,7 +137,7 @@ class Cells(ABC):
         self,
         values: Sequence[float],
         rule: Rule,
-        counted: Sequence[tuple[float, float]] = (),
+        counted: Sequence[Range] = (),
         grid: MetricGrid | None = None,
     ) -> None:
         """Read what a rule needs to judge several metrics, where it is not at hand.

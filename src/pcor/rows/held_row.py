@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pcor.public.context import Words
 from pcor.public.grid import MetricGrid
 from pcor.rows.cell_table import CellTable
-from pcor.rows.cells import Cells, Distribution, Rule
+from pcor.rows.cells import Cells, Distribution, Range, Rule
 from pcor.rows.remote import RemoteCellTable
 
 
@@ -92,7 +92,7 @@ class HeldRow(Cells):
         self,
         values: Sequence[float],
         rule: Rule,
-        counted: Sequence[tuple[float, float]] = (),
+        counted: Sequence[Range] = (),
         grid: MetricGrid | None = None,
     ) -> None:
         """Read what a rule needs to judge several metrics, in as few passes as the engine can."""

@@ -20,9 +20,9 @@ from pcor.public.grid import MetricGrid
 from pcor.public.schema import Schema
 from pcor.public.window import Window
 from pcor.rows.cell_table import CellTable
-from pcor.rows.cells import Cells, Distribution, Rule, cell_bits
+from pcor.rows.cells import Cells, Distribution, Range, Rule, cell_bits
 from pcor.rows.engines.base import rows_changed
-from pcor.rows.queries.pushdown import Pushdown, Range
+from pcor.rows.queries.pushdown import Pushdown
 from pcor.rows.queries.queries import Pairs
 
 

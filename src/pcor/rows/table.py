@@ -26,7 +26,7 @@ from pcor.public.grid import MetricGrid
 from pcor.public.schema import Schema
 from pcor.public.space import Space
 from pcor.rows.cell_table import CellTable
-from pcor.rows.cells import Cells, Distribution, Rule, cell_bits
+from pcor.rows.cells import Cells, Distribution, Range, Rule, cell_bits
 from pcor.rows.columns import check_columns, check_separator, read_columns
 from pcor.rows.encoded_rows import EncodedRows
 from pcor.rows.encoding import encode
@@ -298,10 +298,10 @@ class Table:
         self,
         records: Sequence[Record],
         detector: Rule,
-        counted: Sequence[tuple[float, float]] = (),
+        counted: Sequence[Range] = (),
         grid: MetricGrid | None = None,
     ) -> None:
-        """Read what several records need, in one pass over rows that lie elsewhere. Private.
+        """Read what several records need of rows that lie elsewhere, in few passes. Private.
 
         What was prepared is remembered until somebody asks for more, so that nothing need be read
         after a charge. ``counted`` are ranges whose rows will be counted besides, and ``grid`` is

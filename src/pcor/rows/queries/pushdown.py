@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from pcor.errors import SourceError, TooLarge
 from pcor.public.grid import MetricGrid
 from pcor.public.schema import Schema
+from pcor.rows.cells import Range
 from pcor.rows.encoding import (
     LARGEST_METRIC,
     check_metric,
@@ -56,8 +57,6 @@ from pcor.rows.queries.sql import Cell
 # The centre of sums is the mean of so many rows. Any centre gives the same verdicts: a detector
 # that cannot trust its sums does without them. A good one only saves time.
 _CENTRE_ROWS = 1000
-
-Range = tuple[float, float]
 
 _POINTS = "pairs of a cell and a point of the metric's grid"
 

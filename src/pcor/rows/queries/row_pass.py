@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.public.grid import MetricGrid
+from pcor.rows.cells import Range
 from pcor.rows.engines.base import rows_changed
 from pcor.rows.queries.queries import Floats, Integers, Pairs, Queries
 
@@ -66,7 +67,7 @@ class RowPass:
         self,
         queries: Queries,
         grid: MetricGrid,
-        ranges: Sequence[tuple[float, float]],
+        ranges: Sequence[Range],
         values: Sequence[float],
     ) -> None:
         """Count all rows."""

@@ -44,11 +44,6 @@ class LruCache(Generic[Name, Thing]):
             while self._size > self._most:
                 self._forget(next(iter(self._kept)))
 
-    def forget(self, name: Name) -> None:
-        """Remove an item."""
-        with self._lock:
-            self._forget(name)
-
     def _forget(self, name: Name) -> None:
         if self._kept.pop(name, None) is not None:
             self._size -= self._size_of(name)

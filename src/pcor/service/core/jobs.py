@@ -102,7 +102,7 @@ def find_call(
     Another body is refused. It is one statement, and the same one whether the answer is there or
     not: how long a repeat takes must not tell.
     """
-    row = connection.execute(_CALL, {"of": analyst, "named": key}).one_or_none()
+    row = connection.execute(_CALL, {"analyst": analyst, "key": key}).one_or_none()
     if row is None:
         return None, False
     if row.fingerprint != fingerprint:
@@ -115,14 +115,14 @@ def find_call(
 
 def find_job(connection: Connection, name: str) -> Job | None:
     """Return a job by its id."""
-    row = connection.execute(_JOB, {"named": name}).one_or_none()
+    row = connection.execute(_JOB, {"id": name}).one_or_none()
     return None if row is None else _job(row)
 
 
 def find_question(connection: Connection, request: Request) -> Job | None:
     """Return the job of the same question by the same analyst, if it was asked before."""
-    named = {"of": request.dataset, "whose": request.analyst, "named": request.key}
-    row = connection.execute(_QUESTION, named).one_or_none()
+    names = {"dataset": request.dataset, "analyst": request.analyst, "key": request.key}
+    row = connection.execute(_QUESTION, names).one_or_none()
     return None if row is None else _job(row)
 
 
@@ -191,7 +191,7 @@ def count_waiting(connection: Connection) -> int:
 
 def show_job(connection: Connection, job: Job, moment: int) -> None:
     """Write down from when on an answer may be seen; the first who does decides."""
-    connection.execute(_SHOW, {"named": job.id, "shown": moment})
+    connection.execute(_SHOW, {"of_job": job.id, "shown": moment})
 
 
 def keep_visible(connection: Connection, now: int) -> None:
@@ -237,12 +237,12 @@ def count_open(connection: Connection, analyst: str, now: int) -> int:
 
     Whether an answer is drawn makes no difference: only what the analyst sees of each does.
     """
-    return connection.execute(_OPEN, {"of": analyst, "now": now}).scalar_one()
+    return connection.execute(_OPEN, {"analyst": analyst, "now": now}).scalar_one()
 
 
 def is_charged(connection: Connection, job: Job) -> bool:
     """Whether a job was paid for."""
-    return connection.execute(_PAID, {"named": job.id}).first() is not None
+    return connection.execute(_PAID, {"id": job.id}).first() is not None
 
 
 def has_charged(connection: Connection, analyst: str, dataset: str, version: int) -> bool:
@@ -270,21 +270,19 @@ _CALL = (
     select(tables.jobs, _calls.fingerprint, books.requests.c.charge)
     .join(tables.calls, _calls.job == _jobs.id)
     .outerjoin(books.requests, _same())
-    .where(_calls.analyst == bindparam("of"), _calls.key == bindparam("named"))
+    .where(_calls.analyst == bindparam("analyst"), _calls.key == bindparam("key"))
 )
-_JOB = select(tables.jobs).where(_jobs.id == bindparam("named"))
+_JOB = select(tables.jobs).where(_jobs.id == bindparam("id"))
 _QUESTION = select(tables.jobs).where(
-    _jobs.dataset == bindparam("of"),
-    _jobs.analyst == bindparam("whose"),
-    _jobs.key == bindparam("named"),
+    *(_jobs[name] == bindparam(name) for name in ("dataset", "analyst", "key"))
 )
-_PAID = _charged().where(_jobs.id == bindparam("named"))
+_PAID = _charged().where(_jobs.id == bindparam("id"))
 _NEW_JOB, _NEW_CALL = insert(tables.jobs), insert(tables.calls)
-_SHOW = update(tables.jobs).where(_jobs.id == bindparam("named"), _jobs.shown.is_(None))
+_SHOW = update(tables.jobs).where(_jobs.id == bindparam("of_job"), _jobs.shown.is_(None))
 
 
 def _count(chosen: Select[Any]) -> ScalarSelect[int]:
-    own = chosen.with_only_columns(func.count()).where(_jobs.analyst == bindparam("of"))
+    own = chosen.with_only_columns(func.count()).where(_jobs.analyst == bindparam("analyst"))
     return own.scalar_subquery()
 
 

@@ -24,7 +24,7 @@ DAY = 86_400_000  # milliseconds
 DAYS = 90
 MOST_DAYS = 3660
 
-_ONE = select(tables.keys).where(tables.keys.c.id == bindparam("named"))
+_ONE = select(tables.keys).where(tables.keys.c.id == bindparam("id"))
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def find_key(connection: Connection, token: str, now: int) -> Key | None:
     name, _, secret = rest.partition("_")
     if prefix != "pcor" or not secret or not (name.isascii() and name.isalnum()):
         return None
-    row = connection.execute(_ONE, {"named": name}).one_or_none()
+    row = connection.execute(_ONE, {"id": name}).one_or_none()
     if row is None or not hmac.compare_digest(row.hash, digest(secret)):
         return None
     key = _key(row)
@@ -100,7 +100,7 @@ def find_key(connection: Connection, token: str, now: int) -> Key | None:
 
 def read_key(connection: Connection, name: str) -> Key | None:
     """Return what is known of a key by its id."""
-    row = connection.execute(_ONE, {"named": name}).one_or_none()
+    row = connection.execute(_ONE, {"id": name}).one_or_none()
     return None if row is None else _key(row)
 
 

@@ -292,18 +292,16 @@ def read_registrations(
 
 
 _columns = tables.datasets.c
-_NAMED = select(_columns.name, _columns.version, _columns.body).where(
-    _columns.name == bindparam("named")
-)
 _EVERY = select(_columns.name, _columns.version, _columns.body)
+_NAMED = _EVERY.where(_columns.name == bindparam("name"))
 _REGISTERED = select(tables.events.c.body).where(tables.events.c.kind == "dataset_registered")
 _NEWEST = _NAMED.order_by(_columns.version.desc()).limit(1)
-_ONE = _NAMED.where(_columns.version == bindparam("numbered"))
+_ONE = _NAMED.where(_columns.version == bindparam("version"))
 
 
 def _row(connection: Connection, name: str, version: int | None = None) -> Any:
     chosen = _NEWEST if version is None else _ONE
-    return connection.execute(chosen, {"named": name, "numbered": version}).one_or_none()
+    return connection.execute(chosen, {"name": name, "version": version}).one_or_none()
 
 
 def parsed_cache(most: int) -> LruCache[tuple[str, int, str], Registration]:
