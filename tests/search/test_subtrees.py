@@ -235,7 +235,7 @@ def test_loose_bounds_on_densities_hold_in_every_context_of_a_box(
     place = int(numbers.integers(n))
     first, last = lof_near.that_matter(near, n, place, k, 2)
     lof_near.narrowest(near, n, first, last, k)
-    some = low, high = lof_near.within_reach(near, n, place, place + 1)
+    some = low, high = lof_near.within_reach(near.x, near.high_kd, n, place, place + 1)
     bounds: list[np.ndarray] = []
     for kd, sign in ((near.high_kd, -1.0), (near.low_kd, 1.0)):
         lof_near.loose_densities(near, n, some, k, 0, kd, sign)

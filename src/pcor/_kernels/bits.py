@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pcor._kernels import inlined, kernel
+from pcor._kernels import inlined
 
 # The number of a bit by what this factor makes of it: a de Bruijn sequence (Leiserson, Prokop and
 # Randall 1998).
@@ -45,7 +45,7 @@ def count_bits(word: Any) -> int:
     return count
 
 
-@kernel
+@inlined
 def tally(words: Array, chosen: Any, planes: Array, highest: int) -> int:
     """Count in how many words each of some bits is set, all bits at once.
 
@@ -63,7 +63,7 @@ def tally(words: Array, chosen: Any, planes: Array, highest: int) -> int:
     return highest
 
 
-@kernel
+@inlined
 def most_tallied(chosen: Any, planes: Array, highest: int) -> Any:
     """Return the bit with the largest count, the lowest of several."""
     best = chosen

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pcor._kernels import kernel
+from pcor._kernels import inlined, kernel
 from pcor._kernels.lof import PILE, WindowRoom, first_of, pad, pad_ends, window_room
 
 Array = Any
@@ -85,26 +85,31 @@ def that_matter(near: Near, n: int, place: int, k: int, rounds: int) -> tuple[in
 
     Returns where these rows begin and end.
     """
-    sure, x, certain, is_sure, ranks = 0, near.x, near.certain, near.sure, near.ranks
+    sure, x, certain, reach = 0, near.x, near.certain, near.high_kd
+    is_sure, ranks = near.sure, near.ranks
     for p in range(n):
         certain[k + sure] = x[p]
         ranks[p] = sure
         sure += is_sure[p]
     pad_ends(certain, sure, k)
-    low, high = place, place + 1
-    _widen(near, low, high, k)
-    for _ in range(rounds):
-        first, last = within_reach(near, n, low, high)
-        _widen(near, first, low, k)
-        _widen(near, high, last, k)
+    low = high = place
+    first, last = place, place + 1
+    while rounds >= 0:
+        # Those between have theirs already.
+        for p in range(first, last):
+            if not low <= p < high:
+                reach[p] = _widest(x[p], certain, ranks[p], is_sure[p], k)
         low, high = first, last
+        if rounds:
+            first, last = within_reach(x, reach, n, low, high)
+        rounds -= 1
     return low, high
 
 
-@kernel
-def within_reach(near: Near, n: int, low: int, high: int) -> tuple[int, int]:
+@inlined
+def within_reach(x: Array, reach: Array, n: int, low: int, high: int) -> tuple[int, int]:
     """Return where the rows begin and end that can be among the k nearest of some rows."""
-    x, reach, first, last = near.x, near.high_kd, low, high
+    first, last = low, high
     for p in range(low, high):
         while first > 0 and x[p] - x[first - 1] <= reach[p]:
             first -= 1
@@ -113,23 +118,19 @@ def within_reach(near: Near, n: int, low: int, high: int) -> tuple[int, int]:
     return first, last
 
 
-@kernel
-def _widen(near: Near, low: int, high: int, k: int) -> None:
-    """Fill in the k-distance of some rows among the certain ones and themselves."""
-    certain = near.certain
-    for p in range(low, high):
-        x, rank = near.x[p], near.ranks[p]
-        if near.sure[p]:
-            first = first_of(certain, rank, k)
-            near.high_kd[p] = max(x - certain[k + first], certain[2 * k + first] - x)
-        else:
-            # Not one of them: its k nearest are k in a row, and begin at most k before it.
-            lowest, above = certain[rank : rank + k], certain[k + rank : 2 * k + rank]
-            moves = 0
-            for j in range(k):
-                moves += above[j] - x < x - lowest[j]
-            first = rank + moves
-            near.high_kd[p] = max(x - certain[first], certain[first + k - 1] - x)
+@inlined
+def _widest(x: float, certain: Array, rank: int, sure: bool, k: int) -> float:
+    """Return the k-distance of a row among the certain ones and itself."""
+    if sure:
+        first = first_of(certain, rank, k)
+        return max(x - certain[k + first], certain[2 * k + first] - x)
+    # Not one of them: its k nearest are k in a row, and begin at most k before it.
+    lowest, above = certain[rank : rank + k], certain[k + rank : 2 * k + rank]
+    moves = 0
+    for j in range(k):
+        moves += above[j] - x < x - lowest[j]
+    first = rank + moves
+    return max(x - certain[first], certain[first + k - 1] - x)
 
 
 @kernel
@@ -163,29 +164,31 @@ def loose_densities(
         sign: 1 for the most, -1 for the least.
     """
     x, (low, high) = near.x, some
-    level, forced, reach = kd[low:high], near.low_kd[low:high], near.high_kd[low:high]
+    level, forced = kd[low:high], near.low_kd[low:high]
     own, size = x[low:high], high - low
-    below, above, most = near.terms[:size], near.others[:size], near.c[:size]
-    below[:] = above[:] = most[:] = 0.0
-    first, last = within_reach(near, n, low, high)
+    more, most = near.terms[:size], near.others[:size]
+    more[:] = most[:] = 0.0
+    largest = 0.0
+    first, last = within_reach(x, near.high_kd, n, low, high)
     for q in range(first, last):
-        here, farther = x[q], kd[q]
-        # Two loops: with more arrays than these the compiler would go one row at a time.
+        here, farther, certain = x[q], kd[q], 1.0 if near.sure[q] else 0.0
+        largest = max(largest, farther)
+        # One array is written: with more the compiler would go one row at a time. A term below the
+        # level is that of a row within it.
         for o in range(size):
             apart = abs(own[o] - here)
-            under = sign * (level[o] - max(apart, farther))
-            below[o] += max(under, 0.0) if apart <= reach[o] else 0.0
-        if near.sure[q]:
+            over = sign * (max(apart, farther) - level[o])
+            more[o] += certain * max(over, 0.0) if apart < forced[o] else 0.0
+            more[o] -= max(-over, 0.0) if apart <= level[o] else 0.0
+        if spare and near.sure[q]:
             for o in range(size):
                 apart = abs(own[o] - here)
                 over = sign * (max(apart, farther) - level[o])
-                more = max(over, 0.0) if apart < forced[o] else 0.0
-                above[o] += more
-                most[o] = max(most[o], more)
+                most[o] = max(most[o], over if apart < forced[o] else 0.0)
     for o in range(size):
         # A row met itself, at no distance: exactly on the level, which adds nothing.
-        rest = k * level[o]
-        # Differences, so that rounding is that of what they are taken from.
-        rounding = n * _ROUNDING * (rest + below[o] + above[o])
-        total = rest + sign * (above[o] - spare * most[o] - below[o] - rounding)
-        near.densities[low + o] = 1.0 / (max(total, 0.0) / k + PILE)
+        total = k * level[o] + sign * (more[o] - spare * most[o])
+        # No sum on the way, and no term, was farther from 0 than all of them together.
+        rounding = n * _ROUNDING * (k + 2 * n) * max(level[o], largest)
+        total = max(total - sign * rounding, 0.0)
+        near.densities[low + o] = 1.0 / (total / k + PILE)

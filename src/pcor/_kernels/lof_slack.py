@@ -84,7 +84,7 @@ def rows_settled(
     if sure <= k + spare or (outlier and sure < smallest + spare):
         return False
     first, last = that_matter(near, n, place, k + spare, 2)
-    low, high = within_reach(near, n, place, place + 1)
+    low, high = within_reach(near.x, near.high_kd, n, place, place + 1)
     if high - low > MANY * (k + spare):
         return False
     narrowest(near, n, first, last, k)

@@ -32,7 +32,7 @@ from pcor._kernels.lof_near import MANY, SLACK, Near, loose_densities, narrowest
 Array = Any
 
 
-@kernel
+@inlined
 def exact_verdict(
     near: Near, x: Array, n: int, place: int, rule: tuple[int, float, int]
 ) -> tuple[bool, float, float]:
@@ -58,7 +58,7 @@ def settled(
         around: the sum of densities around V in a context below, the most telling one known.
     """
     k, threshold, _ = rule
-    low, high = within_reach(near, n, place, place + 1)
+    low, high = within_reach(near.x, near.high_kd, n, place, place + 1)
     if high - low > MANY * k:
         return False
     # First V's own bound with the densities of one context: most attempts end there.

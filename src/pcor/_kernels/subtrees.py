@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pcor._kernels import kernel
+from pcor._kernels import inlined, kernel
 from pcor._kernels.bits import count_bits, lowest_bit, most_tallied, number_of, tally
 from pcor._kernels.lof_near import Near, room_for, that_matter
 from pcor._kernels.lof_subtree import exact_verdict, settled
@@ -193,7 +193,7 @@ def look(walk: SubtreeWalk, depth: int, node: Array, sums: Array) -> int:
     return int(_split(walk, n, place, node))
 
 
-@kernel
+@inlined
 def _promising(sums: Array, rule: tuple[int, float, int], all_valid: bool) -> bool:
     """Tell whether bounds may show the one verdict.
 
@@ -206,7 +206,7 @@ def _promising(sums: Array, rule: tuple[int, float, int], all_valid: bool) -> bo
     return bool(sums[AROUND_ALL] / k / sums[OWN_NONE] < threshold)
 
 
-@kernel
+@inlined
 def _split(walk: SubtreeWalk, n: int, place: int, node: Array) -> int:
     """Choose the step to be decided: the commonest among the k nearest rows on each side."""
     required, low = walk.near.required, max(0, place - walk.rule[0])
@@ -235,7 +235,7 @@ def _all_alike(walk: SubtreeWalk, n: int, place: int, needed: Any, verdict: Any)
     return True
 
 
-@kernel
+@inlined
 def _gather(walk: SubtreeWalk, depth: int, rest: int) -> tuple[int, int, int]:
     """Fill in the possible rows; return how many, V's place, and how many are certain."""
     near, n, certain = walk.near, 0, 0
@@ -256,7 +256,7 @@ def _gather(walk: SubtreeWalk, depth: int, rest: int) -> tuple[int, int, int]:
     return n, at, certain
 
 
-@kernel
+@inlined
 def _trim(walk: SubtreeWalk, depth: int, n: int, place: int) -> tuple[int, int]:
     """Drop rows that matter in no context below, here and in the list; return what is left."""
     near = walk.near
@@ -278,7 +278,7 @@ def _trim(walk: SubtreeWalk, depth: int, n: int, place: int) -> tuple[int, int]:
     return high - low, place - low
 
 
-@kernel
+@inlined
 def _needed(required: Array, rest: int) -> Any:
     """Return the open steps that some row needs."""
     needed = np.uint64(0)
@@ -287,7 +287,7 @@ def _needed(required: Array, rest: int) -> Any:
     return needed
 
 
-@kernel
+@inlined
 def _without(
     near: Near, n: int, place: int, out: int, rule: tuple[int, float, int]
 ) -> tuple[bool, float, float]:
@@ -297,7 +297,7 @@ def _without(
     return parts
 
 
-@kernel
+@inlined
 def _chosen(near: Near, n: int, place: int, out: int) -> tuple[int, int]:
     """Fill in the rows that need none of these steps; return how many, and V's place."""
     count = at = 0
@@ -309,7 +309,7 @@ def _chosen(near: Near, n: int, place: int, out: int) -> tuple[int, int]:
     return count, at
 
 
-@kernel
+@inlined
 def _commonest(required: Array, rest: int, planes: Array) -> int:
     """Return the open step that most rows need, or ``_NO_STEP``."""
     highest = tally(required, rest, planes, -1)
