@@ -81,6 +81,8 @@ class RowPass:
             if any(column.null_count for column in batch.columns):
                 raise rows_changed()  # none was missing when the cells were counted
             cells, metrics, *marks = (column.to_numpy() for column in batch.columns)
+            if not np.isfinite(metrics).all():
+                raise rows_changed()  # nor was any no number; kernels check no place of an array
             for column, sums in zip(marks, self.marks, strict=True):
                 row_counts.add_sums(cells, column, sums)
             row_counts.count_points(cells, metrics, low, high, grid.steps_per_unit, self.points)
