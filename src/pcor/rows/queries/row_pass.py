@@ -51,7 +51,7 @@ class RowPass:
         """Return where to count; ``None`` where it would be too large, by public numbers alone."""
         sizes = tuple(len(attribute.values) for attribute in queries.schema.attributes)
         cells = math.prod(sizes)
-        if cells * max(grid.size, 2 * values * wanted) > MOST_KEPT:
+        if cells * (len(queries.marks) + grid.size + ranges + 2 * values * wanted) > MOST_KEPT:
             return None
         return cls(
             sizes,
