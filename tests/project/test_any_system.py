@@ -136,6 +136,16 @@ def test_a_lock_is_one_process_s_and_ends_with_its_descriptor(tmp_path: Path) ->
         locks.try_lock(second)
 
 
+def test_a_folder_that_is_kept_is_locked_where_folders_can_be(tmp_path: Path) -> None:
+    other = os.open(tmp_path, os.O_RDONLY)
+    with locks.kept(tmp_path):
+        assert not locks.try_lock(other)
+    assert locks.try_lock(other)
+    os.close(other)
+    with windows_files(), locks.kept(tmp_path):
+        pass
+
+
 @pytest.mark.parametrize(
     ("said", "cores"),
     [("max 100000", sys.maxsize), ("150000 100000", 2), ("50000 100000", 1), ("", sys.maxsize)],

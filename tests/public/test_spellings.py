@@ -132,7 +132,8 @@ def test_a_context_is_given_by_declared_values_only() -> None:
         (
             {"edges": [0, 9, 99], "outside": "drop", "missing_values": ["0", "50", "100"]},
             ["[0, 9)"],
-            '("job" >= 0 AND "job" < 9) AND "job" <> 0.0',
+            '("job" >= 0 AND "job" < 9) AND CAST("job" AS VARCHAR) NOT IN (\'NaN\', \'nan\') '
+            'AND "job" <> 0.0',
         ),
         ({"edges": [0, 9, 99], "missing_values": ["0"]}, ["[0, 9)"], '"job" < 9'),
     ],

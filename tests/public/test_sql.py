@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from pcor import Context, Schema, Table
 from pcor.public.context import mask_of
@@ -158,15 +160,34 @@ AGES = {"edges": [-math.inf, 18, 25, 65, 120]}
             '(("age" >= 18 AND "age" < 25) OR "age" >= 65)',
             '(("age" >= 18 AND "age" < 25) OR ("age" >= 65 AND "age" <= 120))',
         ),
-        ("1111", "TRUE", '"age" <= 120 /* all declared values */'),
+        ("1111", "", '"age" <= 120'),
     ],
 )
 def test_bins_become_ranges_and_those_that_touch_become_one(
     bits: str, where_all_fit: str, where_some_are_dropped: str
 ) -> None:
-    for outside, condition in (("error", where_all_fit), ("drop", where_some_are_dropped)):
+    number = "CAST(\"age\" AS VARCHAR) NOT IN ('NaN', 'nan')"
+    every = " /* all declared values */" if bits == "1111" else ""
+    dropped = f"{where_some_are_dropped} AND {number}{every}"
+    for outside, condition in (("error", where_all_fit or "TRUE"), ("drop", dropped)):
         schema = Schema(metric="pay", attributes={"age": AGES | {"outside": outside}})
         assert Context.from_bits(schema, bits).where() == condition
+
+
+@pytest.mark.parametrize("bits", ["11", "10", "01"])
+def test_nan_in_a_parquet_file_is_in_no_bin(
+    bits: str, database: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    """By the file's statistics, which leave it out, DuckDB takes every row to be in the range."""
+    bins = {"edges": [0, 5, 10], "outside": "drop"}
+    context = Context.from_bits(Schema(metric=METRIC, attributes={"x": bins}), bits)
+    rows = [{"x": value, METRIC: 0.0} for value in ([2.0] if bits == "10" else [7.0, 10.0])]
+    rows.append({"x": math.nan, METRIC: 0.0})
+    table = pa.table({"row number": range(len(rows)), "x": [row["x"] for row in rows]})
+    parquet.write_table(table, tmp_path / "rows.parquet")
+    kept = database.read_parquet(str(tmp_path / "rows.parquet")).filter(context.where())
+    found = kept.order('"row number"').fetchall()
+    assert [number for number, _ in found] == covered(context, rows)
 
 
 def test_bins_over_all_numbers_leave_out_only_missing_ones() -> None:

@@ -224,6 +224,39 @@ def test_an_array_that_would_be_too_large_is_not_made(tmp_path: Path) -> None:
     assert RowPass.empty(many, fine, 0, 0, 1) is None
 
 
+def test_all_that_is_kept_of_the_cells_counts(tmp_path: Path) -> None:
+    """A batch has a range for each of 64 records, which may be more than a grid has points."""
+    pushdown = pcor.Table(LOCAL["duckdb"](people(50), tmp_path), PAID).pushdown
+    assert pushdown is not None
+    queries, grid = Queries(pushdown.engine, with_jobs(10_000)), MetricGrid(0, 99, 1)
+    kept = RowPass.empty(queries, grid, 64, 10, 60)
+    assert kept is not None
+    assert sum(of.size for of in vars(kept).values() if isinstance(of, np.ndarray)) <= MOST_KEPT
+    for ranges, values in ((2_000, 0), (0, 16), (400, 12)):
+        assert RowPass.empty(queries, grid, ranges, values, 60) is None
+
+
+@pytest.mark.parametrize("metric", [np.nan, np.inf, None])
+def test_a_metric_that_is_no_number_by_now_reaches_no_kernel(
+    metric: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What counts points checks no place of its array."""
+    pushdown = pcor.Table(LOCAL["duckdb"](people(50), tmp_path), PAID).pushdown
+    grid = PAID.metric.grid
+    assert pushdown is not None
+    assert grid is not None
+    queries = pushdown._questions
+    kept = RowPass.empty(queries, grid, 1, 1, 1)
+    assert kept is not None
+    columns: dict[str, Any] = {"cell": pa.array([0, 1], pa.int32()), "x": [1000.0, metric]}
+    batch = pa.record_batch(columns | {name: [1, 2] for name in queries.marks})
+    monkeypatch.setattr(queries, "batches", lambda _: iter([batch]))
+    with pytest.raises(SourceError, match="rows changed"):
+        kept.read(queries, grid, [(0.0, np.inf)], [1000.0])
+    assert not kept.points.any()
+    assert not kept.marks.any()
+
+
 def with_jobs(count: int) -> pcor.Schema:
     jobs = {"job": [f"job {place}" for place in range(count)]}
     return pcor.Schema(metric="pay", attributes=jobs, id="key")

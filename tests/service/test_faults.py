@@ -26,6 +26,8 @@ from pcor.client import ServiceError
 from pcor.errors import BudgetExceeded, LedgerError, SourceError
 from pcor.ledger import Ledger
 from pcor.releasing.run import read_and_draw
+from pcor.service.core.events import note
+from pcor.service.core.registry import check_registrations
 from pcor.service.core.service import Service
 from pcor.service.core.sources import SourceChanged
 from tests.helpers.ledger_clients import lines
@@ -382,6 +384,36 @@ def test_a_registration_that_is_not_what_was_registered_is_found(
         said = f"version 1 of dataset {DATASET!r} is not what was registered"
         assert checked["problems"] == [said]
         assert not place.service.checks.check().events
+
+
+@pytest.mark.parametrize(
+    ("name", "version"), [(f"'{DATASET}'", 2), ("'another'", 1)], ids=["newer", "another"]
+)
+def test_a_registration_that_nobody_made_is_found(tmp_path: Path, name: str, version: int) -> None:
+    """The newest version is the one that questions are asked of."""
+    body = """replace(body, '"0.05"', '"5"')"""
+    with world(str(tmp_path / "books.db"), tmp_path) as place:
+        _tamper(
+            place,
+            "INSERT INTO pcor_service_datasets (name, version, made, body) "  # noqa: S608
+            f"SELECT {name}, {version}, made, {body} FROM pcor_service_datasets",
+        )
+        checked = place.send("auditor", "GET", "/v1/audit/verification").json()
+        said = f"version {version} of dataset {name} was never registered"
+        assert checked["problems"] == [said]
+        assert not place.service.checks.check().events
+
+
+def test_an_event_of_a_version_that_wrote_no_hash_names_what_was_registered(tmp_path: Path) -> None:
+    with world(str(tmp_path / "books.db"), tmp_path) as place:
+        _tamper(
+            place,
+            "INSERT INTO pcor_service_datasets (name, version, made, body) "
+            "SELECT 'older', version, made, body FROM pcor_service_datasets",
+        )
+        with place.service.ledger.database.writing() as connection:
+            note(connection, "dataset_registered", "k", {"dataset": "older", "version": 1}, now=0)
+            assert check_registrations(connection) == []
 
 
 def test_a_removed_last_event_is_found(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ Where the schema has rules of cleaning, every spelling of a value is listed (``s
 in bins those words that mean no value are excepted.
 
 Rows without a metric are left out where the schema drops them. Days may be dates, moments or texts.
-To SQL not-a-number is above all numbers, so it is excepted where rows that have it are dropped.
+Not-a-number is excepted where rows that have it are dropped: to SQL it is above all numbers, and to
+DuckDB 2.0 in any range that holds the others in a Parquet file.
 """
 
 from __future__ import annotations
@@ -108,8 +109,7 @@ def _but_missing(column: str, attribute: Attribute, codes: list[int], dates: str
     words = attribute.missing_values
     if not attribute.days:
         ends = [(attribute.thresholds[c], attribute.thresholds[c + 1]) for c in codes]
-        if any(high == math.inf for _, high in ends):
-            yield among(as_text(column), _NAN, but=True)
+        yield among(as_text(column), _NAN, but=True)
         inside = [n for n in numbers_among(words) if any(a <= n <= b for a, b in ends)]
         if inside:
             yield among(column, list(map(repr, inside)), but=True)

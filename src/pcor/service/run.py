@@ -30,6 +30,7 @@ from pcor.service.core.service import Service
 from pcor.service.core.settings import ENVIRONMENT, ServiceSettings
 from pcor.service.core.slots import make_files
 from pcor.service.server.connections import Config
+from pcor.support.locks import kept
 
 DEMO = "synthetic-salaries"
 ANALYST = "ana"
@@ -113,7 +114,8 @@ def serve(settings: ServiceSettings, sockets: list[socket.socket], *, workers: i
     if workers == 1:
         _run(uvicorn.Server(server_config(create_app(settings), settings)), sockets)
         return
-    with tempfile.TemporaryDirectory(prefix="pcor-serve-") as folder:
+    # A process that dies is started anew, months from now, and opens the files then.
+    with tempfile.TemporaryDirectory(prefix="pcor-serve-") as folder, kept(folder):
         make_files(Path(folder))
         settings = replace(settings, shared=Path(folder))
         os.environ[ENVIRONMENT] = settings.to_json()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 # Windows neither replaces nor removes a file that is open, opens no folder, and has text files of
 # its own. A name, so that tests can take it away.
@@ -36,6 +36,24 @@ def held(descriptor: int) -> Iterator[None]:
         yield
     finally:
         unlock_descriptor(descriptor)
+
+
+@contextmanager
+def kept(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Keep a temporary folder from being tidied up, however long nobody touches what is in it.
+
+    What tidies up on Linux, systemd-tmpfiles, passes over a folder that is locked.
+    """
+    if not OPEN_FILES_CAN_GO:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # no locks here, and as a rule nothing that tidies up
+            try_lock(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:

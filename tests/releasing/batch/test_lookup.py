@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import pcor
-from pcor.errors import RecordError
+from pcor.errors import ParameterError, RecordError, TooLarge
 from pcor.ledger import Ledger
 from pcor.releasing.batch.lookup import Lookup
 from pcor.rows.keys import find_several
@@ -162,4 +163,57 @@ def test_an_engine_that_fails_ends_the_run_before_anything_is_charged(
     ):
         pcor.release_many(lazy, [3, 10], 1, ledger=ledger, dataset=DATASET, **LOOSE)
     assert "400.5" not in str(raised.value)
+    assert ledger.status(DATASET).spent["ocdp"] == 0
+
+
+FAILING = 1900.5
+
+
+class Curious(pcor.LOF):
+    """Tells something about the rows by failing."""
+
+    def window_on(self, value: float, low: float, high: float) -> Any:
+        if value == FAILING or high > 1e9:
+            raise ValueError("a cell: 400.5")
+        return super().window_on(value, low, high)
+
+
+@pytest.mark.parametrize("facts", [None, "count,rank,median"])
+@pytest.mark.parametrize("largest", [2500.0, 2e9], ids=["of a record", "of all rows"])
+def test_what_the_users_own_code_says_of_the_rows_is_paid_for(
+    largest: float, facts: str | None, tmp_path: Path, ledger: Ledger
+) -> None:
+    """Were it free, one could ask for it as often as one likes."""
+    pay = [FAILING, largest, *np.arange(1000.0, 1098.0)]
+    rows = engine_people(100).set_column(4, "pay", pa.array(pay))
+    whole = ENGINE_SCHEMA.to_dict()
+    whole["metric"] |= {"low": 0, "high": 3000, "step": 10}
+    lazy = pcor.Table(LOCAL["duckdb"](rows, tmp_path), pcor.Schema.from_dict(whole))
+    keys = rows["key"].to_pylist()[:5]
+    how: dict[str, Any] = {"detector": Curious(k=5), "facts": facts}
+    books: dict[str, Any] = {"ledger": ledger, "dataset": DATASET}
+    for paid in ({"budget": pcor.Budget(10)}, books):
+        found = pcor.release_many(lazy, keys, 1, **how, **paid)
+        assert found.charged == 5
+        failed = [isinstance(one, ParameterError) for one in found]
+        assert failed == ([True] * 5 if largest > 1e9 else [True, *[False] * 4])
+        assert "400.5" not in str(found[0])
+    assert pcor.release_many(lazy, keys, 1, **how, **books).charged == 0
+
+
+def test_what_an_engine_may_not_hand_over_is_refused_for_free_beside_code_that_fails(
+    tmp_path: Path, ledger: Ledger
+) -> None:
+    class Failing(pcor.Grubbs):
+        def window_on(self, value: float, low: float, high: float) -> Any:
+            if value == FAILING:
+                raise ValueError
+            return super().window_on(value, low, high)
+
+    pay = [FAILING, *np.arange(1000.0, 1099.0)]
+    rows = engine_people(100).set_column(4, "pay", pa.array(pay))
+    lazy = pcor.Table(LOCAL["duckdb"](rows, tmp_path), ENGINE_SCHEMA, pairs=60)
+    how: dict[str, Any] = {"detector": Failing(), "ledger": ledger, "dataset": DATASET}
+    with pytest.raises(TooLarge, match="distinct pairs"):
+        pcor.release_many(lazy, rows["key"].to_pylist()[:2], 1, **how)
     assert ledger.status(DATASET).spent["ocdp"] == 0

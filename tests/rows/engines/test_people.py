@@ -171,6 +171,33 @@ def test_people_of_other_rows_are_refused() -> None:
         table.read_people()
 
 
+OTHERS = {
+    "nobody's": "NULL WHERE key IN (3, 8)",
+    "one person's": "7",
+    "one person's with one row too many": "0 WHERE key = 3",
+}
+
+
+@pytest.mark.parametrize("facts", ["count", "rank,median"])
+@pytest.mark.parametrize("changed", list(OTHERS))
+def test_people_who_are_not_as_declared_any_more_are_refused_before_the_charge(
+    changed: str, facts: str
+) -> None:
+    """Metrics stay as they were, so no mark tells of it."""
+    connection = duckdb.connect()
+    rows = "SELECT i AS key, i // 2 AS who, 10.0 * i AS pay, 'a' AS job FROM range(40) t(i)"
+    connection.sql(f"CREATE TABLE pay AS {rows}")
+    metric = {"column": "pay", "low": 0, "high": 400, "step": 10}
+    schema = pcor.Schema(metric, {"job": ["a"]}, "key", person="who", rows_per_person=2)
+    table, budget = pcor.Table(connection.table("pay"), schema), pcor.Budget(1)
+    connection.sql(f"UPDATE pay SET who = {OTHERS[changed]}")  # noqa: S608
+    with pytest.raises(SourceError, match="rows changed"):
+        pcor.release(table, 39, 1, pcor.LOF(k=2), facts=facts, budget=budget)
+    assert budget.left == 1
+    connection.sql("UPDATE pay SET who = (key + 1) % 20")
+    assert pcor.release(table, 39, 1, pcor.Tail(share=0.5), facts=facts, budget=budget).facts
+
+
 def test_more_people_than_an_engine_may_hand_over_are_refused_before_the_charge() -> None:
     rows = duckdb.sql("SELECT i AS key, i AS who, 10.0 * i AS pay, 'a' AS job FROM range(9) t(i)")
     schema = pcor.Schema("pay", {"job": ["a"]}, "key", person="who", rows_per_person=2)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import dataset, parquet
 
 import pcor
 from pcor.errors import DomainError, MetricError, PcorError, SourceError
@@ -122,6 +125,56 @@ def test_an_attribute_of_five_thousand_values_is_joined(engine: str, tmp_path: P
     assert pcor.is_outlier(table, 7, pcor.Context.full(schema)) == pcor.is_outlier(
         memory, 7, pcor.Context.full(schema)
     )
+
+
+NAN = float("nan")
+PARQUET: dict[str, Any] = {
+    "file": lambda path: str(path),  # with memory=
+    "list": lambda path: [str(path)],
+    "folder": lambda path: str(path.parent),
+    "pattern": lambda path: str(path.parent / "*.parquet"),
+    "relation": lambda path: duckdb.connect().read_parquet(str(path)),
+    "dataset": lambda path: dataset.dataset(path),
+    "scan": lambda path: pl.scan_parquet(path),
+}
+
+
+def judged(source: Any, schema: pcor.Schema, memory: str | None = None) -> Any:
+    """Return the cells of a table, or by which error, in which words, it is refused."""
+    try:
+        return cells(pcor.Table(source, schema, memory=memory))
+    except PcorError as refusal:
+        return type(refusal), str(refusal)
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()], ids=str)
+@pytest.mark.parametrize("column", ["m", "age", "year", "who"])
+@pytest.mark.parametrize("maker", list(PARQUET))
+def test_nan_in_a_parquet_file_is_missing_as_in_memory(
+    maker: str, column: str, kind: pa.DataType, tmp_path: Path
+) -> None:
+    """Statistics of such a file leave NaN out: all that an engine concludes from them is wrong."""
+    plain: dict[str, Any] = {"m": [0, 1, 2, 3] * 3, "age": [1, 5, 9, 10] * 3, "year": [7, 8] * 6}
+    plain = {name: pa.array(map(float, values), kind) for name, values in plain.items()}
+    plain["who"] = pa.array(np.arange(12) // 2, kind)
+    values = plain[column].to_pylist()
+    rows = pa.table(plain | {column: pa.array([*values[:3], NAN, *values[4:]], kind)})
+    parquet.write_table(rows, tmp_path / "rows.parquet")
+    source, memory = PARQUET[maker](tmp_path / "rows.parquet"), "1GiB" if maker == "file" else None
+    for outside, over in (("error", "error"), ("drop", "error"), ("error", "keep")):
+        schema = pcor.Schema(
+            metric={"column": "m", "missing": outside},
+            attributes={
+                "age": {"edges": [0, 5, 10], "outside": outside},
+                "year": {"values": [7, 8], "outside": outside},
+            },
+            person="who",
+            rows_per_person=2,
+            over=over,
+        )
+        expected = judged(rows, schema)
+        assert judged(source, schema, memory) == expected
+        assert (outside == "error" or column == "who") == isinstance(expected, tuple)
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars"])

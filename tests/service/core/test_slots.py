@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -127,6 +128,21 @@ def test_two_files_hash_a_name_to_different_places(folder: Path) -> None:
 def test_without_a_folder_a_process_counts_for_itself(folder: Path) -> None:
     assert isinstance(open_slots(None, slots.KNOWN), OwnSlots)
     assert isinstance(open_slots(folder, slots.KNOWN), SharedSlots)
+
+
+@pytest.mark.parametrize("gone", ["file", "folder"])
+def test_a_process_that_starts_after_a_tidy_up_counts_by_itself_and_says_so(
+    gone: str, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (folder / slots.GUESSES).unlink()
+    if gone == "folder":
+        shutil.rmtree(folder)
+    assert isinstance(open_slots(folder, slots.GUESSES), OwnSlots)
+    (said,) = [record for record in caplog.records if record.name == "pcor.service"]
+    assert said.levelname == "WARNING"
+    assert "'guesses'" in said.getMessage()
+    if gone == "file":
+        assert isinstance(open_slots(folder, slots.KNOWN), SharedSlots)
 
 
 def test_processes_that_take_at_once_get_no_token_twice(folder: Path) -> None:

@@ -41,7 +41,7 @@ from pcor.releasing.budget import NO_BOOKS
 from pcor.releasing.certificate import Release
 from pcor.releasing.payment import OWNER, Claim, Payer, check_payer
 from pcor.releasing.request import Request
-from pcor.releasing.run import prepare, read_and_draw
+from pcor.releasing.run import look, prepare, read_and_draw
 from pcor.rows.table import Record, Table, check_table
 from pcor.support.threads import cores
 
@@ -240,9 +240,7 @@ class _BatchRun:
         if self._ended is None:
             try:
                 found = self._look_up(open_)
-                # Before any of them is charged: what an engine may not hand over it may not for any
-                # record, and that ends the run here.
-                prepare(self._planned.each, self._table, list(found.values()))
+                self._read(found)
             except SourceError as failure:
                 if not self._done:
                     raise  # nothing was charged, and there is nothing to give
@@ -280,6 +278,19 @@ class _BatchRun:
             except RecordError as error:
                 self._refuse(place, error)
         return found
+
+    def _read(self, found: Mapping[int, Record]) -> None:
+        """Read what the draws will need, before any of them is charged.
+
+        What an engine may not hand over it may not for any record, and that ends the run. What the
+        user's own code says of the rows is an answer of the record that it is said of: it is said
+        again when that is drawn, and paid for.
+        """
+        try:
+            prepare(self._planned.each, self._table, list(found.values()))
+        except ParameterError:
+            for place in found:
+                look(self._planned.each, self._table, self._records[place])
 
     @property
     def _window(self) -> int:

@@ -334,7 +334,11 @@ class Pushdown:
 
     @cached_property
     def people(self) -> tuple[pa.Array, PeopleCells]:
-        """Who has rows in which cells, counted rows alone: the people, and a line for each cell."""
+        """Who has rows in which cells, counted rows alone: the people, and a line for each cell.
+
+        Whose a row is may have changed meanwhile, which no mark tells. So what the schema says of
+        people is checked of these rows again: the answer is theirs.
+        """
         queries = self._questions
         by = ", ".join(["pcor_person", *queries.names])
         asked = queries.counted | {"lowest": "MIN(x)", "highest": "MAX(x)"}
@@ -346,6 +350,11 @@ class Pushdown:
         queries.check_size(found.num_rows, "pairs of a person and a cell")
         self._check_state(found)
         whose = found.column("pcor_person").combine_chunks().dictionary_encode()
+        if whose.null_count:
+            raise rows_changed()
+        rows = np.bincount(whose.indices.to_numpy(), column(found, "n", np.int64))
+        if rows.max() > self.schema.unit.rows:
+            raise rows_changed()
         lines = PeopleCells(
             whose.indices.to_numpy().astype(np.int64),
             self._cell_numbers(found).astype(np.int64),

@@ -198,7 +198,7 @@ class Queries:
         if kind == "text":
             return dialect.same_text.format(column)
         if kind == "float":
-            return f"CASE WHEN {dialect.is_nan.format(column)} THEN NULL ELSE {column} END"
+            return dialect.without_nan(column)
         return column
 
     def grouped(

@@ -52,7 +52,7 @@ class RowPass:
         """Return where to count; ``None`` where it would be too large, by public numbers alone."""
         sizes = tuple(len(attribute.values) for attribute in queries.schema.attributes)
         cells = math.prod(sizes)
-        if cells * max(grid.size, 2 * values * wanted) > MOST_KEPT:
+        if cells * (len(queries.marks) + grid.size + ranges + 2 * values * wanted) > MOST_KEPT:
             return None
         return cls(
             sizes,
@@ -82,6 +82,8 @@ class RowPass:
             if any(column.null_count for column in batch.columns):
                 raise rows_changed()  # none was missing when the cells were counted
             cells, metrics, *marks = (column.to_numpy() for column in batch.columns)
+            if not np.isfinite(metrics).all():
+                raise rows_changed()  # nor was any no number; kernels check no place of an array
             for column, sums in zip(marks, self.marks, strict=True):
                 row_counts.add_sums(cells, column, sums)
             row_counts.count_points(cells, metrics, low, high, grid.steps_per_unit, self.points)

@@ -283,13 +283,13 @@ def _metric(engine: Engine, metric: Metric, written: SourceFormat) -> tuple[str,
     number = _without(read, map(engine.dialect.literal, numbers_among(metric.missing_values)))
     if engine.kinds[metric.column] in ("integer", "decimal"):
         return number, doubt
-    return f"CASE WHEN {engine.dialect.is_nan.format(number)} THEN NULL ELSE {number} END", doubt
+    return engine.dialect.without_nan(number), doubt
 
 
 def _bin(
     engine: Engine, attribute: Attribute, column: str, written: SourceFormat
 ) -> tuple[str, str]:
-    """Write the bin of each row; not-a-number is not below any edge."""
+    """Write the bin of each row; not-a-number is in none, whatever an engine takes it for."""
     words, days = attribute.missing_values, bool(attribute.days)
     value, doubt = _read(
         engine, attribute.name, column, words, written, days=days, strip=attribute.strip
@@ -301,9 +301,12 @@ def _bin(
 
     def ladder(value: str) -> str:
         steps = [f"WHEN {value} < {edge} THEN {code}" for code, edge in enumerate(inner)]
-        words = [f"WHEN {value} IN ({', '.join(missing)}) THEN NULL"] if missing else []
+        nowhere = [f"{value} IN ({', '.join(missing)})"] if missing else []
+        if engine.kinds[attribute.name] == "float":
+            nowhere.append(engine.dialect.is_nan.format(value))
+        none = [f"WHEN {fact} THEN NULL" for fact in (*nowhere, f"{value} < {first}")]
         return (
-            f"CASE {' '.join([*words, f'WHEN {value} < {first} THEN NULL', *steps])} "
+            f"CASE {' '.join([*none, *steps])} "
             f"WHEN {value} <= {last} THEN {len(inner)} ELSE NULL END"
         )
 

@@ -229,18 +229,18 @@ def registration_sha256(connection: Connection, name: str, version: int) -> str:
 def check_registrations(connection: Connection) -> list[str]:
     """Return which registrations are not those that the audit log speaks of, in sentences.
 
-    Events of versions that wrote no hash say nothing of what was registered.
+    Events of versions that wrote no hash name what was registered, and say nothing else of it.
     """
-    noted = {
-        (said["dataset"], said["version"]): said["sha256"]
-        for said in map(json.loads, connection.execute(_REGISTERED).scalars())
-        if "sha256" in said
-    }
+    noted: dict[tuple[str, int], str | None] = {}
+    for event in map(json.loads, connection.execute(_REGISTERED).scalars()):
+        one = event["dataset"], event["version"]
+        noted[one] = event.get("sha256", noted.get(one))
     kept = {(row.name, row.version): _sha256(row.body) for row in connection.execute(_EVERY)}
+    changed = [one for one, sha256 in noted.items() if sha256 not in (None, kept.get(one))]
+    said = dict.fromkeys(changed, "is not what was registered")
+    said |= dict.fromkeys(sorted(kept.keys() - noted.keys()), "was never registered")
     return [
-        f"version {version} of dataset {name!r} is not what was registered"
-        for (name, version), sha256 in noted.items()
-        if kept.get((name, version)) != sha256
+        f"version {version} of dataset {name!r} {what}" for (name, version), what in said.items()
     ]
 
 

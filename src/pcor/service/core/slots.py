@@ -12,6 +12,7 @@ being written is at worst a wrong number of tokens, for a moment.
 
 from __future__ import annotations
 
+import logging
 import mmap
 import os
 import struct
@@ -25,6 +26,8 @@ from pathlib import Path
 from typing import Protocol
 
 from pcor.support.locks import held
+
+log = logging.getLogger("pcor.service")
 
 # The files in a folder that processes share.
 REQUESTS, GUESSES, SIGN_INS, KNOWN = "requests", "guesses", "sign-ins", "known"
@@ -143,8 +146,21 @@ class SharedSlots:
 
 
 def open_slots(folder: Path | None, name: str) -> Slots:
-    """Return the slots of this process, or where it shares a folder, those of all of them."""
-    return OwnSlots() if folder is None else SharedSlots(folder / name)
+    """Return the slots of this process, or where it shares a folder, those of all of them.
+
+    A file that has gone since keeps no process from serving: it counts by itself then.
+    """
+    if folder is None:
+        return OwnSlots()
+    try:
+        return SharedSlots(folder / name)
+    except FileNotFoundError:
+        log.warning(
+            "the file %r that processes share has gone from %s, so this process counts by itself; "
+            "keep that folder from being tidied up, and start pcor serve anew",
+            *(name, str(folder)),
+        )
+        return OwnSlots()
 
 
 class KnownNames:
