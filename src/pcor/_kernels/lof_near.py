@@ -123,14 +123,14 @@ def _widest(x: float, certain: Array, rank: int, sure: bool, k: int) -> float:
     """Return the k-distance of a row among the certain ones and itself."""
     if sure:
         first = first_of(certain, rank, k)
-        return max(x - certain[k + first], certain[2 * k + first] - x)
+        return float(max(x - certain[k + first], certain[2 * k + first] - x))
     # Not one of them: its k nearest are k in a row, and begin at most k before it.
     lowest, above = certain[rank : rank + k], certain[k + rank : 2 * k + rank]
     moves = 0
     for j in range(k):
         moves += above[j] - x < x - lowest[j]
     first = rank + moves
-    return max(x - certain[first], certain[first + k - 1] - x)
+    return float(max(x - certain[first], certain[first + k - 1] - x))
 
 
 @kernel
