@@ -14,7 +14,7 @@ import typer
 
 import pcor
 from pcor.cli import payment
-from pcor.cli.output import progress_bar, promised, say, say_json, tell, waiting
+from pcor.cli.output import progress_bar, promised, say, say_json, tell, tell_untold, waiting
 from pcor.errors import ParameterError, SourceError, did_you_mean, plain
 from pcor.public.schema import Schema
 from pcor.releasing.batch.plan import ManyPlan, listed
@@ -207,6 +207,7 @@ def _tell_price(planned: ManyPlan, books: pcor.Ledger | None, paid: Mapping[str,
 
 def _show(results: Results, out: Path, *, full: bool, as_json: bool) -> None:
     tell(f"{results}\nresults written to {out}")
+    tell_untold(results.releases)
     if as_json:
         say_json({**results.to_dict(), "out": str(out)})
         return

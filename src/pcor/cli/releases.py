@@ -16,6 +16,7 @@ from pcor.cli.output import (
     say_json,
     tell,
     tell_of_compiling,
+    tell_untold,
     waiting,
 )
 from pcor.cli.papers import Papers
@@ -239,6 +240,7 @@ def release(
             table = pcor.Table(file, declared, memory=memory, pairs=pairs)
             released = books.release_planned(plan, table, one, **paid)
     papers.write(released)
+    tell_untold([released])
     if as_json:
         say(released.to_json(key=papers.key))
         return

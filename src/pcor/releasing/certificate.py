@@ -23,7 +23,7 @@ from pcor.errors import ParameterError, plain
 from pcor.public import wording
 from pcor.public.context import Context
 from pcor.public.guarantee import Promise
-from pcor.releasing.facts import Fact, in_words, numbers_in_words, rounding_in_words
+from pcor.releasing.facts import Fact, in_words, numbers_in_words, rounding_in_words, untold
 from pcor.releasing.plan import Plan
 from pcor.releasing.signature import check_key, sign_page, signed, written
 from pcor.support import markup
@@ -402,8 +402,14 @@ def _numbers(release: Release) -> str:
     return markup.table(("number", "about", "between", "epsilon"), rows) + markup.paragraph(
         f"Each was made uncertain on purpose. The true number lies in its interval in at least "
         f"{chance} of 100 cases: that follows from how the noise is made, and from nothing else. "
-        f"The record itself is counted.{rounding and ' '}{rounding}"
+        f"The record itself is counted.{rounding and ' '}{rounding}{_nothing(release)}"
     )
+
+
+def _nothing(release: Release) -> str:
+    """Say which of the numbers say nothing, and why."""
+    said = untold(release.facts, release.plan.schema)
+    return f" {said[0].upper()}{said[1:]}: the interval rules nothing out." if said else ""
 
 
 def _legend(plan: Plan) -> list[str]:

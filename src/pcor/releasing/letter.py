@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pcor.errors import ParameterError, sendable
 from pcor.public import wording
 from pcor.releasing.certificate import NOT_PRIVATE, Release, carried, day_of, plain_words
-from pcor.releasing.facts import Fact, counted_noun, rank_side, rounding_in_words
+from pcor.releasing.facts import Fact, counted_noun, rank_side, rounding_in_words, spans
 from pcor.releasing.quantile_bar import BarMark, BarPoint, quantile_bar
 from pcor.releasing.signature import check_key, sign_page
 from pcor.support.ed25519 import ALGORITHM, SigningKey
@@ -39,12 +39,14 @@ class LetterFact:
         value: what it is, about.
         low: the true one is at least this,
         high: and at most this, as likely as the letter says.
+        told: false where the interval rules nothing out; the value then says so in words.
     """
 
     words: str
     value: str
     low: str
     high: str
+    told: bool = True
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,10 @@ _MADE_UP = LetterWords(
     **{field.name: field.name for field in fields(LetterWords)}  # type: ignore[arg-type]
     | {
         "group": (("region", "urban"),),
-        "facts": (LetterFact("half are below", "800", "750", "900"),),
+        "facts": (
+            LetterFact("half are below", "800", "750", "900"),
+            LetterFact("95 % are below", "could not be told", "0 or less", "9 or more", told=False),
+        ),
         "not_protected": ("the record",),
     }
 )
@@ -271,7 +276,14 @@ def _factor(epsilon: float) -> str:
 def _fact(release: Release, fact: Mapping[str, Any]) -> LetterFact:
     value, high = (_written(release, fact, fact[part]) for part in ("value", "high"))
     low = _written(release, fact, fact["low"], unit=False)  # "between 750 and 900 dollars"
-    return LetterFact(_fact_words(release, fact), value, low, high)
+    told = _tells(release, fact)
+    value = value if told else "could not be told"
+    return LetterFact(_fact_words(release, fact), value, low, high, told)
+
+
+def _tells(release: Release, fact: Mapping[str, Any]) -> bool:
+    """Tell whether a fact says anything: not one whose interval has the whole grid in it."""
+    return not spans(Fact.from_dict(fact), release.plan.schema.metric.grid)
 
 
 def _written(release: Release, fact: Mapping[str, Any], number: float, *, unit: bool = True) -> str:
@@ -309,7 +321,7 @@ def _share(name: str) -> float | None:
 
 
 def _picture(release: Release, facts: Sequence[Mapping[str, Any]]) -> str:
-    """Draw the quantiles, and the record between them where its metric is shown."""
+    """Draw the quantiles that say something, and the record where its metric is shown."""
     points = [
         BarPoint(
             _fact_words(release, fact),
@@ -319,7 +331,7 @@ def _picture(release: Release, facts: Sequence[Mapping[str, Any]]) -> str:
             _written(release, fact, fact["value"]),
         )
         for fact in facts
-        if _share(fact["name"]) is not None
+        if _share(fact["name"]) is not None and _tells(release, fact)
     ]
     value, unit = release.metric_value, release.plan.schema.metric.unit
     mark = None if value is None else BarMark(value, f"this record: {wording.amount(value, unit)}")
