@@ -22,6 +22,7 @@ from pcor.audit.schema_fit import misfits
 from pcor.errors import MetricError, RecordError, SourceError
 from pcor.public.guarantee import OWNER_ONLY
 from pcor.public.schema import REVIEW
+from pcor.public.source_format import SourceFormat
 from tests.helpers.strategies import ID, METRIC, finite, names, texts
 
 
@@ -286,9 +287,49 @@ def test_an_owner_is_noted_the_first_cells_of_a_metric_that_are_not_numbers() ->
     with pytest.raises(MetricError) as caught:
         draft(table, metric="m", attributes=["a"])
     (note,) = caught.value.__notes__
-    assert note.startswith(f"{OWNER_ONLY} 8 not numbers, first 'n/a' in row 1, 'a' in row 5, ")
-    assert "'d' in row 8 (rows are counted from 0)" in note
-    assert "'e'" not in note
+    assert note.startswith(f"{OWNER_ONLY} 6 not numbers, first 'a' in row 5, 'b' in row 6, ")
+    assert "'e' in row 9 (rows are counted from 0)" in note
+    assert "'f'" not in note
+    assert "n/a" not in note  # known to mean no value, and no culprit
+
+
+EUROS = [f"{i}.{100 + i},5" for i in range(1, 61)]
+
+
+def drafted_metric(cells: list[str]) -> tuple[dict[str, Any], dict[str, list[str]], SourceFormat]:
+    table = pa.table({"m": cells, "a": ["x", "y"] * (len(cells) // 2) + ["x"] * (len(cells) % 2)})
+    found = draft(table, metric="m", attributes=["a"])
+    return found.schema.to_dict()["metric"], found.noticed, found.schema.source
+
+
+def test_a_few_words_among_numbers_are_drafted_as_no_value_whatever_the_dialect() -> None:
+    for numbers in (EUROS, [str(i) for i in range(60)]):
+        metric, noticed, written = drafted_metric([*numbers, "k.A.", " offen ", "offen", "n/a"])
+        assert metric["missing"] == "drop"
+        assert metric["missing_values"] == ["n/a", "k.A.", "offen"]
+        assert noticed["m"] == [
+            "4 rows without a number, which are left out",
+            "nearly all cells are numbers; taken for no value, in missing_values: 'k.A.' in 1 row, "
+            "'offen' in 2 rows",
+        ]
+    assert not written.to_dict()
+    assert drafted_metric([*EUROS, "offen"])[2].to_dict() == {"decimal": ",", "thousands": "."}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "shown"),
+    [
+        (["4.23"], "1 not numbers, first '4.23' in row 60 "),  # a misprint is no word
+        (["offen", "ca. 500"], "2 not numbers, first 'offen' in row 60, 'ca. 500' in row 61 "),
+        ([chr(97 + i) for i in range(8)], "8 not numbers, first 'a' in row 60"),  # more than a few
+    ],
+)
+def test_only_what_is_no_number_by_the_dialect_of_the_others_is_named(
+    wrong: list[str], shown: str
+) -> None:
+    with pytest.raises(MetricError) as caught:
+        drafted_metric([*EUROS, *wrong])
+    assert shown in caught.value.__notes__[0]
 
 
 # -- misfits --------------------------------------------------------------------------------------
