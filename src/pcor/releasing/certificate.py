@@ -259,8 +259,13 @@ class Release:
         Raises:
             ParameterError: the template or the key is not one, or Jinja2 is not installed.
         """
-        from pcor.releasing.letter import template_of  # brings a template engine along
-
+        try:
+            from pcor.releasing.letter import template_of  # brings a template engine along
+        except ModuleNotFoundError:
+            raise ParameterError(
+                "pcor-client writes no letters: pip install 'pcor[letter]', or take \"Download a "
+                'letter" on the page of the service'
+            ) from None
         return template_of(template).write(self, key=key)
 
     def save(
