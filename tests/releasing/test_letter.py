@@ -30,6 +30,18 @@ FACTS: list[dict[str, Any]] = [
 @pytest.fixture(scope="module")
 def released() -> pcor.Release:
     table = pcor.Table(pcor.demo.ten_people(), pcor.demo.ten_people_schema())
+# Words of the table that do not stand on one line.
+BROKEN_WORDS = """
+[...document.querySelectorAll("th, td")].flatMap((cell) =>
+  [...cell.textContent.matchAll(/\\S+/g)].filter((word) => {
+    const range = document.createRange();
+    range.setStart(cell.firstChild, word.index);
+    range.setEnd(cell.firstChild, word.index + word[0].length);
+    return range.getClientRects().length > 1;
+  }).map(String))
+"""
+
+
     rule = pcor.Grubbs(min_population=3)
     return pcor.release(table, 8, epsilon=0.5, detector=rule, chooser=seeded(1))
 
@@ -233,3 +245,4 @@ def test_a_letter_fits_a_narrow_screen_and_one_sheet_of_paper(
     sheet = re.search(rb"/MediaBox\s*\[0 0 ([\d.]+) ([\d.]+)\]", printed)
     assert sheet is not None
     assert [round(float(side)) for side in sheet.groups()] == [595, 842]  # A4 in points
+        assert page.evaluate(BROKEN_WORDS) == []
