@@ -23,7 +23,7 @@ from pcor.errors import ParameterError, plain
 from pcor.public import wording
 from pcor.public.context import Context
 from pcor.public.guarantee import Promise
-from pcor.releasing.facts import Fact, in_words, numbers_in_words, rounding_in_words, untold
+from pcor.releasing.facts import Fact, in_words, numbers_in_words, rounding_in_words, spans, untold
 from pcor.releasing.plan import Plan
 from pcor.releasing.signature import check_key, sign_page, signed, written
 from pcor.support import markup
@@ -390,10 +390,22 @@ def plain_words(release: Release) -> str:
     told = "Who is in the group, and how many, is not told."
     if release.facts:
         told = "Who is in the group is not told, and its numbers only roughly."
+    if not _side_is_told(release):
+        told += f" Nor is it told whether this {metric} is high or low there."
     return (
         f"In plain words: {said} {told} That a record stands out does not mean that anything is "
         "wrong with it."
     )
+
+
+def _side_is_told(release: Release) -> bool:
+    """Tell whether a reader can see on which side of the others the record lies, about."""
+    schema, facts = release.plan.schema, release.facts
+    ranked = any(fact.name.startswith("rank") for fact in facts)
+    between = release.metric_value is not None and any(
+        fact.name != "count" and not spans(fact, schema.metric.grid) for fact in facts
+    )
+    return release.plan.detector.side is not None or ranked or between
 
 
 def _numbers(release: Release) -> str:
@@ -423,7 +435,7 @@ def _legend(plan: Plan) -> list[str]:
         "The group is every row that has, for each attribute, one of the values that are not "
         "struck through."
     ]
-    rule = _rule(plan)
+    rule = documented_rule(plan)
     if rule:
         items.append(f"{plan.detector.name} is the rule that decides what is unusual: {rule}")
     epsilon = float(plan.bill.epsilon)
@@ -437,7 +449,7 @@ def _legend(plan: Plan) -> list[str]:
     return items
 
 
-def _rule(plan: Plan) -> str:
+def documented_rule(plan: Plan) -> str:
     """Return the first sentence of the detector's documentation with its settings put in."""
     # The adapter's own documentation does not say what the thing inside it does.
     documented = type(plan.detector).__doc__ if plan.detector.documents_its_rule else None

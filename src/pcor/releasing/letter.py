@@ -17,8 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 from pcor.errors import ParameterError, sendable
 from pcor.public import wording
-from pcor.releasing.certificate import NOT_PRIVATE, Release, carried, day_of, plain_words
+from pcor.releasing.certificate import (
+    NOT_PRIVATE,
+    Release,
+    carried,
+    day_of,
+    documented_rule,
+    plain_words,
+)
 from pcor.releasing.facts import Fact, counted_noun, rank_side, rounding_in_words, spans
+from pcor.releasing.plan import Plan
 from pcor.releasing.quantile_bar import BarMark, BarPoint, quantile_bar
 from pcor.releasing.signature import check_key, sign_page
 from pcor.support.ed25519 import ALGORITHM, SigningKey
@@ -62,6 +70,7 @@ class LetterWords:
         sentence: the whole sentence.
         comparison: what the numbers say, where only they tell how the record stands in the group.
         plain_words: what it means, and what it does not.
+        rule: when a value is unusual by the rule that was used, a sentence; or nothing.
         group: attribute and values, for those that the group restricts.
         facts: the numbers that were paid for.
         confidence: in how many of 100 cases the true ones lie between theirs.
@@ -74,6 +83,7 @@ class LetterWords:
         definition: the guarantee by its name.
         validity: what is promised of the group itself.
         not_protected: who or what the promise does not speak of.
+        exceptions: the same in words for everybody, as ends of a sentence.
         warning: for draws that are for tests only.
         algorithm: of the signature.
         key: the public key that checks it; nothing where it is not signed.
@@ -91,6 +101,7 @@ class LetterWords:
     sentence: str
     comparison: str
     plain_words: str
+    rule: str
     group: tuple[tuple[str, str], ...]
     facts: tuple[LetterFact, ...]
     confidence: str
@@ -103,6 +114,7 @@ class LetterWords:
     definition: str
     validity: str
     not_protected: tuple[str, ...]
+    exceptions: tuple[str, ...]
     warning: str
     algorithm: str
     key: str
@@ -122,6 +134,7 @@ _MADE_UP = LetterWords(
             LetterFact("95 % are below", "could not be told", "0 or less", "9 or more", told=False),
         ),
         "not_protected": ("the record",),
+        "exceptions": ("somebody with several rows",),
     }
 )
 _NOTHING = replace(
@@ -129,7 +142,9 @@ _NOTHING = replace(
     group=(),
     facts=(),
     not_protected=(),
+    exceptions=(),
     comparison="",
+    rule="",
     rounding="",
     picture="",
     delta="",
@@ -233,6 +248,7 @@ def letter_words(release: Release, certificate: Mapping[str, Any], key: str) -> 
     """Return all that a letter says of a release, from its certificate and its plan."""
     schema, promise = release.plan.schema, certificate["promise"]
     facts = certificate.get("facts", ())
+    counted = any(fact["name"] == "count" for fact in facts)
     return LetterWords(
         record=str(release.record),
         dataset=str(certificate["dataset"]),
@@ -242,8 +258,9 @@ def letter_words(release: Release, certificate: Mapping[str, Any], key: str) -> 
         sentence=str(release),
         comparison=release.comparison,
         plain_words=plain_words(release),
+        rule=_rule(release.plan),
         group=tuple(wording.clauses(schema, release.context.mask, most=wording.SHOWN)),
-        facts=tuple(_fact(release, fact) for fact in facts),
+        facts=tuple(_fact(release, fact, counted=counted) for fact in facts),
         confidence=f"{100 * min((fact['confidence'] for fact in facts), default=1):g}",
         rounding=rounding_in_words([Fact.from_dict(fact) for fact in facts], schema),
         picture=_picture(release, facts),
@@ -254,6 +271,7 @@ def letter_words(release: Release, certificate: Mapping[str, Any], key: str) -> 
         definition=str(promise["definition"]),
         validity=str(promise["validity"]),
         not_protected=tuple(promise["not_protected"]),
+        exceptions=release.promise.exceptions,
         warning="" if release.private else NOT_PRIVATE,
         algorithm=ALGORITHM,
         key=key,
@@ -262,6 +280,16 @@ def letter_words(release: Release, certificate: Mapping[str, Any], key: str) -> 
         schema_sha256=str(certificate["schema_sha256"]),
         software=str(certificate["software"]),
     )
+
+
+def _rule(plan: Plan) -> str:
+    """Say in a sentence when a value is unusual by the rule: in its own words, or as documented."""
+    detector = plan.detector
+    words = detector.in_words if "in_words" in vars(type(detector)) else ""
+    if words:
+        return f"By the rule that was used ({detector.name}), a value is unusual if {words}."
+    documented = documented_rule(plan)
+    return f"The rule that was used ({detector.name}): {documented}" if documented else ""
 
 
 def _factor(epsilon: float) -> str:
@@ -273,12 +301,13 @@ def _factor(epsilon: float) -> str:
     return f"{math.ceil(100 * math.exp(epsilon)) / 100:g}" if epsilon <= 10 else f"exp({epsilon:g})"
 
 
-def _fact(release: Release, fact: Mapping[str, Any]) -> LetterFact:
+def _fact(release: Release, fact: Mapping[str, Any], *, counted: bool) -> LetterFact:
     value, high = (_written(release, fact, fact[part]) for part in ("value", "high"))
     low = _written(release, fact, fact["low"], unit=False)  # "between 750 and 900 dollars"
     told = _tells(release, fact)
     value = value if told else "could not be told"
-    return LetterFact(_fact_words(release, fact), value, low, high, told)
+    words = _fact_words(release, fact, counted=counted)
+    return LetterFact(words, value, low, high, told)
 
 
 def _tells(release: Release, fact: Mapping[str, Any]) -> bool:
@@ -294,18 +323,24 @@ def _written(release: Release, fact: Mapping[str, Any], number: float, *, unit: 
     return wording.amount(number, metric.unit if unit else None) + beyond
 
 
-def _fact_words(release: Release, fact: Mapping[str, Any]) -> str:
-    """Say which number a fact is; one of a kind that is not known here keeps its name."""
+def _fact_words(release: Release, fact: Mapping[str, Any], *, counted: bool = False) -> str:
+    """Say which number a fact is; one of a kind that is not known here keeps its name.
+
+    Args:
+        release: gives the words.
+        fact: as the certificate has it.
+        counted: whether a count has said before who they are.
+    """
     name = str(fact["name"])
     share = _share(name)
     if share is not None:
         return "half are below" if share == 0.5 else f"{100 * share:g} % are below"
+    noun = counted_noun(fact.get("counts") == "people", release.plan.schema)
     if name == "count":
-        people = fact.get("counts") == "people"
-        return f"number of {counted_noun(people, release.plan.schema)}"
+        return f"number of {noun}"
     if name.partition(":")[0] == "rank":
         side = rank_side(name, release.plan.detector)
-        return f"of them at least as {side}, this one included"
+        return f"{'of them' if counted else noun} at least as {side}, this one included"
     return name
 
 
