@@ -200,6 +200,13 @@ def release(
     plan = _plan(declared, given, epsilon)
     if plan.stand_in:
         tell(f"note: {plan.stand_in}")
+    if plan.needed() is not None:  # whatever the rows are
+        name = plan.guarantee.name
+        tell(
+            f"note: under guarantee {name!r} nobody is told if the record is an outlier there; "
+            f"`pcor plan` with --guarantee {name} --rows N says, for free, what it takes and "
+            "whether a table of N rows can have it"
+        )
     names = {"dataset": dataset, "analyst": analyst, "key": key, "version": version}
     paid: dict[str, Any] = {name: value for name, value in names.items() if value is not None}
     if ledger is None and paid:
