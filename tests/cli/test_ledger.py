@@ -39,6 +39,15 @@ def status(books: str) -> dict[str, Any]:
     return shown
 
 
+def test_a_budget_for_a_dataset_that_is_new_in_a_ledger_is_noted(books: str) -> None:
+    note = "is new in this ledger: a second one for the same people is a second budget"
+    misspelt = pcor_("ledger", "budget", books, "pays", "--epsilon", 1)
+    assert misspelt.err == f"note: dataset 'pays' {note}; did you mean 'pay'?\n"
+    assert pcor_("ledger", "budget", books, "pay", "--epsilon", 2).err == ""
+    other = pcor_("ledger", "budget", books, "claims", "--epsilon", 1)
+    assert other.err == f"note: dataset 'claims' {note}\n"
+
+
 def test_a_release_is_paid_from_the_ledger_and_repeated_for_free(files: Files, books: str) -> None:
     first = release(files, books, "--json")
     assert first.code == 0, first.err

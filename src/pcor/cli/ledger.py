@@ -14,7 +14,7 @@ import typer
 import pcor
 from pcor.cli import options
 from pcor.cli.output import aligned, guarded, say, say_json, tell
-from pcor.errors import LedgerError, ParameterError, plain
+from pcor.errors import LedgerError, ParameterError, did_you_mean, plain
 from pcor.support.files import check_new, check_target
 
 if TYPE_CHECKING:
@@ -65,7 +65,13 @@ def budget(
     books = pcor.Ledger(url)
     if books.head().entries == 0:
         tell("note: this ledger is new; a second one for the same people is a second budget")
-    before = books.status(dataset).cap if dataset in books.datasets() else None
+    known = books.datasets()
+    if known and dataset not in known:
+        tell(
+            f"note: dataset {dataset!r} is new in this ledger: a second one for the same people is "
+            f"a second budget{did_you_mean(dataset, known)}"
+        )
+    before = books.status(dataset).cap if dataset in known else None
     _show([books.set_budget(dataset, epsilon, delta, cap)], as_json)
     if before is not None and cap is None:
         tell(f"note: the cap of {plain(before)} on one release is removed; --cap keeps one")
