@@ -332,6 +332,24 @@ def test_only_what_is_no_number_by_the_dialect_of_the_others_is_named(
     assert shown in caught.value.__notes__[0]
 
 
+def test_a_column_whose_name_ends_in_a_blank_is_found_without_it() -> None:
+    table = pa.table({"Region ": ["x", "y"] * 9, "pay": range(18), "who\t": list("abcdefghi") * 2})
+    found = draft(table, metric=" pay", attributes=["Region"], person="who")
+    assert [one.name for one in found.schema.attributes] == ["Region "]
+    assert (found.schema.metric.column, found.schema.person) == ("pay", "who\t")
+    assert '[attributes."Region "]' in found.text
+
+
+def test_blanks_are_told_apart_where_two_columns_differ_by_them() -> None:
+    table = pa.table({"a": ["x", "y"], "a ": ["p", "q"], "b ": [1, 2], " b": [3, 4], "m": [1, 2]})
+    exact = draft(table, metric="m", attributes=["a", "a "]).schema
+    assert [one.name for one in exact.attributes] == ["a", "a "]
+    with pytest.raises(SourceError, match="no column 'b'"):
+        draft(table, metric="m", attributes=["b"])
+    with pytest.raises(SourceError, match="column 'm' is named twice"):
+        draft(table, metric="m", attributes=["a", "m "])
+
+
 # -- misfits --------------------------------------------------------------------------------------
 
 SCHEMA = Schema(

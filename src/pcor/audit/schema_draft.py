@@ -34,7 +34,7 @@ from pcor.public.schema_file import marked_tables
 from pcor.public.source_format import SourceFormat
 from pcor.public.spellings import BLANKS
 from pcor.public.toml_text import toml_lines, toml_value
-from pcor.rows.columns import read_columns
+from pcor.rows.columns import column_names, read_columns
 from pcor.rows.encoding import is_text, numbers
 from pcor.rows.files import plain_name
 from pcor.search.blocks import ENUMERATION_LIMIT
@@ -154,13 +154,17 @@ def draft(
             "name at least one attribute, a column that contexts speak of: --attributes a,b,c"
         )
     roles = [metric, *named, *(one for one in (id_column, person) if one is not None)]
+    layout = guess_layout(source, given or {})
+    own = _own_names(roles, column_names(source, layout))
+    metric, named = own[metric], [own[one] for one in named]
+    id_column, person = own.get(id_column or ""), own.get(person or "")
+    roles = [own[one] for one in roles]
     for column in roles:
         if roles.count(column) > 1:
             raise SourceError(
                 f"column {column!r} is named twice; each column has one role: the metric, an "
                 "attribute, the id or the person"
             )
-    layout = guess_layout(source, given or {})
 
     def looked_at(names: list[str]) -> list[str]:
         return roles + [name for name in names if attributes is None or _PEOPLE.search(name)]
@@ -193,6 +197,18 @@ def draft(
     schema = _that_fits(declared, noticed)
     text = _text(declared, given or {})
     return SchemaDraft(schema.marked(marked_tables(text)), text, noticed)
+
+
+def _own_names(given: Sequence[str], there: Sequence[str]) -> dict[str, str]:
+    """Return what each column is called in the table; blanks at the ends need not be given.
+
+    A name that fits no column, or several, stays as it is, and is refused when it is read.
+    """
+    own = {}
+    for name in given:
+        alike = [one for one in there if one.strip(BLANKS) == name.strip(BLANKS)]
+        own[name] = alike[0] if len(alike) == 1 and name not in there else name
+    return own
 
 
 # -- what is proposed -----------------------------------------------------------------------------
