@@ -252,6 +252,9 @@ def test_whatever_looks_like_html_is_shown_as_it_is_written(released: pcor.Relea
     [
         '{% extends "letter.html" %}{% block sender %}<p>Example Insurance</p>{% endblock %}',
         "<!doctype html>\n<title>Example Insurance</title>\n<p>{{ headline }}",
+        "<!doctype html>\n{% block mine %}Example Insurance{% endblock %}<p>{{ headline }}",
+        '{% extends "letter.html" %}{% block sender %}{% block mine %}Example Insurance'
+        "{% endblock %}{% endblock %}",
     ],
 )
 def test_an_owner_may_extend_our_template_or_write_another(
@@ -275,6 +278,11 @@ def test_an_owner_may_extend_our_template_or_write_another(
         ("{% if not facts %}{{ misspelt }}{% endif %}", "'misspelt' is undefined"),
         ("{{ record / 2 }}", "fails with a TypeError"),
         ("{{ not_protected.append(1) }}", "has no attribute 'append'"),
+        (
+            '{% extends "letter.html" %}\n{% block sendr %}x{% endblock %}',
+            "line 2: unknown block 'sendr'; did you mean 'sender'?",
+        ),
+        ('{% extends "letter.html" %}{% block zzzz %}x{% endblock %}', "the blocks are: title, st"),
         ("{% for x in range(999999999) %}{% endfor %}", "fails with a OverflowError"),
     ],
 )
@@ -288,8 +296,10 @@ def test_a_template_that_cannot_be_one_is_refused_before_it_is_used(
 
 def test_a_template_that_is_missing_or_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
-    for path in (tmp_path / "none", tmp_path / "binary", tmp_path):
-        with pytest.raises(ParameterError, match="cannot be read"):
+    with pytest.raises(ParameterError, match="cannot be read: no such file"):
+        LetterTemplate(tmp_path / "none")
+    for path in (tmp_path / "binary", tmp_path):
+        with pytest.raises(ParameterError, match="cannot be read: it must be a text"):
             LetterTemplate(path)
 
 

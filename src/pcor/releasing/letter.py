@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pcor.errors import ParameterError, sendable
+from pcor.errors import ParameterError, did_you_mean, sendable
 from pcor.public import wording
 from pcor.releasing.certificate import (
     NOT_PRIVATE,
@@ -32,7 +32,7 @@ from pcor.releasing.signature import check_key, sign_page
 from pcor.support.ed25519 import ALGORITHM, SigningKey
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import Environment, Template, nodes
 
 NAME = "letter.html"
 BUILT_IN = Path(__file__).with_name(NAME)
@@ -221,6 +221,8 @@ def _compiled(name: str, path: Path) -> Template:
         ) from None
     try:
         text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ParameterError(f"the template {name!r} cannot be read: no such file") from None
     except (OSError, UnicodeDecodeError):
         raise ParameterError(
             f"the template {name!r} cannot be read: it must be a text in UTF-8"
@@ -234,11 +236,31 @@ def _compiled(name: str, path: Path) -> Template:
         keep_trailing_newline=True,
     )
     try:
+        _check_blocks(name, environment.parse(text), environment)
         return environment.from_string(text)
     except TemplateError as error:
         line = getattr(error, "lineno", None)
         where = "" if line is None else f", line {line}"
         raise ParameterError(f"the template {name!r}{where}: {error.message}") from None
+
+
+def _check_blocks(name: str, page: nodes.Template, environment: Environment) -> None:
+    """Refuse a block that ours does not have, in a template that extends it: it would be lost."""
+    from jinja2 import nodes
+
+    extended = [one.template for one in page.find_all(nodes.Extends)]
+    if not any(isinstance(one, nodes.Const) and one.value == NAME for one in extended):
+        return
+    ours = environment.get_template(NAME).blocks
+    blocks = list(page.find_all(nodes.Block))
+    within = {inner for block in blocks for inner in block.find_all(nodes.Block)}
+    for block in blocks:
+        if block.name not in ours and block not in within:
+            near = did_you_mean(block.name, ours)
+            raise ParameterError(
+                f"the template {name!r}, line {block.lineno}: unknown block {block.name!r}"
+                f"{near or '; the blocks are: ' + ', '.join(ours)}"
+            )
 
 
 # -- what a letter says ----------------------------------------------------------------------------
