@@ -203,8 +203,8 @@ def test_a_budget_under_another_name_than_the_schemas_is_hinted_at(
 
 
 def test_an_answer_that_there_is_none_is_charged_and_says_so(files: Files, books: str) -> None:
-    words = ("--record", 3, "--detector", GRUBBS, "--ledger", books)
-    first, again = (pcor_("release", *files.request, *words) for _ in range(2))
+    words = (*files.request_for(3), "--detector", GRUBBS, "--ledger", books)
+    first, again = (pcor_("release", *words) for _ in range(2))
     assert (first.code, again.code) == (4, 4)
     assert first.err.startswith("charged epsilon 0.5. Left for dataset 'pay': epsilon 0.5\n")
     assert again.err.startswith(f"{FREE}. Left for dataset 'pay': epsilon 0.5\n")
