@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 FORMAT = "pcor-release/1"
 JSON_SCHEMA = Path(__file__).with_name("certificate.schema.json")
+# The factors of larger epsilons are not written out.
+_LARGEST_WRITTEN = 10
+
 NOT_PRIVATE = "NOT PRIVATE: drawn with a seeded generator, for tests only"
 
 
@@ -439,7 +442,7 @@ def _legend(plan: Plan) -> list[str]:
     if rule:
         items.append(f"{plan.detector.name} is the rule that decides what is unusual: {rule}")
     epsilon = float(plan.bill.epsilon)
-    factor = f", here about {math.exp(epsilon):.3g}" if epsilon <= 20 else ""
+    factor = f", here at most {factor_in_words(epsilon)}" if epsilon <= _LARGEST_WRITTEN else ""
     slack = ", apart from the slack delta" if plan.bill.delta else ""
     items.append(
         f"epsilon is the cost in privacy. With or without {plan.schema.unit.whose} of somebody "
@@ -447,6 +450,18 @@ def _legend(plan: Plan) -> list[str]:
         f"exp(epsilon){factor}{slack}."
     )
     return items
+
+
+def factor_in_words(epsilon: float) -> str:
+    """Write exp(epsilon), never as less than it is.
+
+    >>> factor_in_words(0.5), factor_in_words(1), factor_in_words(10), factor_in_words(50)
+    ('1.65', '2.72', '22,027', 'exp(50)')
+    """
+    if epsilon > _LARGEST_WRITTEN:
+        return f"exp({epsilon:g})"
+    factor = math.exp(epsilon)
+    return f"{math.ceil(factor):,}" if factor > 100 else f"{math.ceil(100 * factor) / 100:g}"
 
 
 def documented_rule(plan: Plan) -> str:

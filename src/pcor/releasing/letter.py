@@ -8,7 +8,6 @@ a sandbox: a template can call nothing and read no file. The certificate goes wi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -23,6 +22,7 @@ from pcor.releasing.certificate import (
     carried,
     day_of,
     documented_rule,
+    factor_in_words,
     plain_words,
 )
 from pcor.releasing.facts import Fact, counted_noun, rank_side, rounding_in_words, spans
@@ -288,7 +288,7 @@ def letter_words(release: Release, certificate: Mapping[str, Any], key: str) -> 
         picture=_picture(release, facts),
         epsilon=str(promise["epsilon"]),
         delta="" if release.plan.bill.delta == 0 else str(promise["delta"]),
-        factor=_factor(release.epsilon),
+        factor=factor_in_words(release.epsilon),
         whose=schema.unit.whose,
         definition=str(promise["definition"]),
         validity=str(promise["validity"]),
@@ -312,15 +312,6 @@ def _rule(plan: Plan) -> str:
         return f"By the rule that was used ({detector.name}), a value is unusual if {words}."
     documented = documented_rule(plan)
     return f"The rule that was used ({detector.name}): {documented}" if documented else ""
-
-
-def _factor(epsilon: float) -> str:
-    """Write exp(epsilon), never as less than it is.
-
-    >>> _factor(0.5), _factor(1), _factor(50)
-    ('1.65', '2.72', 'exp(50)')
-    """
-    return f"{math.ceil(100 * math.exp(epsilon)) / 100:g}" if epsilon <= 10 else f"exp({epsilon:g})"
 
 
 def _fact(release: Release, fact: Mapping[str, Any], *, counted: bool) -> LetterFact:
