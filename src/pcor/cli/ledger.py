@@ -221,7 +221,7 @@ def keygen(
     shared = private.with_name(f"{private.name}.pub") if public is None else public
     for path, what in ((private, "PRIVATE"), (shared, "--public")):
         check_target(path, what=what)
-        check_new(path, what)
+        check_new(path, "name; keys are never replaced")
     key = pcor.SigningKey.generate()
     key.save(private)
     key.public.save(shared)
