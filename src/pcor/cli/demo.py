@@ -44,7 +44,7 @@ def demo(
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Release one context on built-in synthetic data; no data of yours is needed.
+    """Release one context on built-in synthetic data. No data of yours is needed.
 
     Example: pcor demo --write demo
     """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pcor.ledger import Entry, Head, Status
 
 app = typer.Typer(
-    help="Keep a budget that outlives the command: set it, share it out, look at the books.",
+    help="Keep a budget that outlives the command. Set it, share it out, look at the books.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -56,7 +56,7 @@ def budget(
     cap: Annotated[str | None, typer.Option(help="The most that one release may cost.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Set what all releases about a dataset's people may spend; make the ledger if it is new.
+    """Set what all releases about a dataset's people may spend. A new ledger is made.
 
     A later call replaces all three numbers, but nothing below what is spent. Example:
 
@@ -118,7 +118,7 @@ def show(
     dataset: OnlyDataset = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Show budgets: what is spent, by which guarantee, and what is left.
+    """Show budgets: what is spent, and what is left. Spending is listed by guarantee.
 
     Example: pcor ledger show books.db
     """
@@ -134,7 +134,7 @@ def history(
     dataset: OnlyDataset = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """List what happened, in order: budgets, charges, answers, refusals.
+    """List budgets, charges, answers and refusals, in order.
 
     An answer has no time: how long it took depends on private rows. Example:
 
@@ -157,7 +157,7 @@ def export(
     out: Annotated[Path | None, typer.Option(help="Where to write; by default to stdout.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Write every entry as one line of JSON: budgets, charges, answers, refusals.
+    """Write every entry as one line of JSON. Entries are budgets, charges, answers, refusals.
 
     Example: pcor ledger export books.db --out books.jsonl
     """
@@ -186,7 +186,7 @@ def verify(
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Check that no entry was changed, removed or moved, and that all totals follow from them.
+    """Check that no entry was changed, removed or moved. All totals must follow from them.
 
     Example: pcor ledger verify books.db
     """
@@ -212,7 +212,7 @@ def keygen(
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Make a key that signs certificates, and the public key that checks them.
+    """Make a key that signs certificates, and its public key. The public key checks them.
 
     Only you can read the private one (mode 0600); no file is ever replaced. Example:
 
@@ -236,7 +236,7 @@ def keygen(
 @app.command("upgrade")
 @guarded
 def upgrade(url: Url, as_json: options.AsJson = False) -> None:
-    """Bring the tables of a ledger up to date; every other command does so too.
+    """Bring the tables of a ledger up to date. Every other command does so too.
 
     Example: pcor ledger upgrade books.db
     """
