@@ -100,6 +100,15 @@ def test_an_older_certificate_is_told_in_the_same_words(drawn: pcor.Release) -> 
     assert "330,000" not in old.to_letter().partition("<script")[0]
 
 
+def test_an_older_sentence_without_its_metric_keeps_its_words(drawn: pcor.Release) -> None:
+    """A ledger finds it by them."""
+    plan = pcor.plan(SCHEMA, 9, detector=drawn.plan.detector, facts="count", show_metric=False)
+    old = "among all rows: about 12 rows (8 to 16) in words of before."
+    told = f"Record 8 (390,000) is an outlier by salary (grubbs) {old}"
+    hidden = pcor.Release.from_dict(drawn.to_dict() | {"sentence": told}, plan)
+    assert str(hidden) == f"Record 8 is an outlier by salary (grubbs) {old}"
+
+
 def test_what_says_nothing_moves_no_other_quantile() -> None:
     high = replace(MEDIAN, value=490000)
     assert [one.value for one in plausible([high, TOLD], GRID)] == [380000, 380000]

@@ -114,11 +114,13 @@ class Release:
                 engine = certificate.get("engine", "unknown")
                 value = certificate.get("metric_value")
                 if value is not None and not plan.settings.show_metric:
-                    # Told once, and not to be told again: the sentence is written anew.
+                    # Told once, and not to be told again: the rest of the sentence keeps its words,
+                    # by which a ledger finds it (ledger/inclusion.py).
                     hidden = cls(record, context, plan, private, engine=engine, facts=told)
                     dropped = ("metric_value", "signature")
                     kept = {name: one for name, one in certificate.items() if name not in dropped}
-                    return replace(hidden, stored=kept | {"sentence": str(hidden)})
+                    sentence = without_metric(certificate, value) or str(hidden)
+                    return replace(hidden, stored=kept | {"sentence": sentence})
                 return cls(
                     record,
                     context,
@@ -298,6 +300,21 @@ class Release:
         check_target(Path(path), (".json", ".html", ".htm"), "the certificate")
         as_html = Path(path).suffix.lower() != ".json"
         write_text(path, self.to_html(key=key) if as_html else self.to_json(key=key) + "\n")
+
+
+# What follows the record's metric in a sentence: its unit, and on which side it lies.
+_AFTER_METRIC = re.compile(r"(?: .*?)?\) is (?:an outlier by|unusually \w+ in) ", re.DOTALL)
+
+
+def without_metric(certificate: Mapping[str, Any], metric: float) -> str | None:
+    """Return its sentence as it is where the metric is not told; none if this cannot be seen."""
+    sentence = str(certificate.get("sentence"))
+    for head in (f"Record {certificate['record']}", f"If record {certificate['record']}"):
+        opening = f"{head} ({wording.amount(metric, None)}"
+        after = _AFTER_METRIC.match(sentence, len(opening))
+        if sentence.startswith(opening) and after is not None:
+            return f"{head} is an outlier by {sentence[after.end() :]}"
+    return None
 
 
 def _software() -> str:
