@@ -25,13 +25,13 @@ help:
 	@echo "make bench   speed against the naive way, measured in one run"
 	@echo "make clean   remove the environment and caches"
 
-# The environment grows in two steps, each again when pyproject.toml changes: what a release needs, and
-# what tests need (a browser's driver, Spark, other engines: most of it).
+# The environment grows in two steps, each again when pyproject.toml changes: what a release, its letter
+# and its signature need, and what tests need (a browser's driver, Spark, other engines: most of it).
 $(VENV)/core: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "PCOR needs Python 3.11 or newer; try: make PYTHON=python3.12 ...")'
 	@echo "== setting up: a virtual environment in $(VENV) with pcor in it (under a minute, once)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[letter,sign]'
 	@touch $@
 
 $(VENV)/ready: $(VENV)/core

@@ -96,6 +96,7 @@ def test_looking_around(client: Client) -> None:
     assert client.datasets() == [DATASET]
     assert client.schema(DATASET) == SCHEMA
     assert client.presets(DATASET)["large"] == Fraction(1, 5)
+    assert str(client.presets(DATASET)).endswith("large 0.2")
     assert {one["analyst"] for one in client.history()} == {ANALYST}
 
 

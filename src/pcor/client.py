@@ -168,7 +168,7 @@ class Client:
     def presets(self, dataset: str) -> dict[str, Fraction]:
         """Return what small, medium and large cost."""
         presets = self._registration(dataset, None)["presets"]
-        return {name: Amount(epsilon) for name, epsilon in presets.items()}
+        return _Presets({name: Amount(epsilon) for name, epsilon in presets.items()})
 
     def left(self, dataset: str) -> Fraction:
         """Return what this key can still spend."""
@@ -293,6 +293,13 @@ class Client:
                 kind="still_running",
             )
         self._sleep(pause)
+
+
+class _Presets(dict[str, Fraction]):
+    """What each preset costs, printed in plain numbers."""
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {epsilon}" for name, epsilon in self.items())
 
 
 class _NoRedirects(HTTPRedirectHandler):

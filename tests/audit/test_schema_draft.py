@@ -286,9 +286,10 @@ def test_an_owner_is_noted_the_first_cells_of_a_metric_that_are_not_numbers() ->
     with pytest.raises(MetricError) as caught:
         draft(table, metric="m", attributes=["a"])
     (note,) = caught.value.__notes__
-    assert note.startswith(f"{OWNER_ONLY} 8 not numbers, first 'n/a' in row 1, 'a' in row 5, ")
-    assert "'d' in row 8 (rows are counted from 0)" in note
-    assert "'e'" not in note
+    assert note.startswith(f"{OWNER_ONLY} 6 not numbers, first 'a' in row 5, 'b' in row 6, ")
+    assert "'e' in row 9 (rows are counted from 0)" in note
+    assert "'f'" not in note
+    assert "n/a" not in note  # known to mean no value, and no culprit
 
 
 # -- misfits --------------------------------------------------------------------------------------

@@ -38,10 +38,12 @@ class Bad:
     code: int = 2
 
 
-def release(*more: object, table: Callable[[Files], Path] | None = None) -> Request:
+def release(
+    *more: object, table: Callable[[Files], Path] | None = None, record: object = OUTLIER
+) -> Request:
     def words(files: Files) -> tuple[object, ...]:
         path = files.table if table is None else table(files)
-        return ("release", path, *files.request[1:], "--detector", GRUBBS, *more)
+        return ("release", path, *files.request_for(record)[1:], "--detector", GRUBBS, *more)
 
     return words
 
@@ -177,7 +179,7 @@ BAD = [
         "metric",
         "the metric 'pay' ... infinite",
     ),
-    Bad("an unknown record", release("--record", 4711), "record", "no record with key '4711'"),
+    Bad("an unknown record", release(record=4711), "record", "no record with key '4711'"),
     Bad(
         "an id that is not unique",
         release(table=changed("key", 5, OUTLIER)),
@@ -369,7 +371,7 @@ BAD = [
     ),
     Bad(
         "no valid context",
-        release("--record", 3),
+        release(record=3),
         "no_valid_context",
         "no context in which the record is an outlier",
         hides="charged",  # nothing pays here
@@ -378,7 +380,7 @@ BAD = [
     *(
         Bad(
             f"no valid context, {search}",
-            release("--record", 3, "--search", search),
+            release("--search", search, record=3),
             "no_valid_context",
             "no context was found ... try another detector",
             code=4,

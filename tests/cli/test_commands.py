@@ -111,7 +111,7 @@ def test_the_installed_program_refuses_on_stderr_with_exit_2(files: Files) -> No
 
 
 def test_the_installed_program_exits_with_4_where_there_is_no_valid_context(files: Files) -> None:
-    ran = program("release", *files.request, "--record", 3, cwd=files.folder)
+    ran = program("release", *files.request_for(3), cwd=files.folder)
     assert (ran.code, ran.out) == (4, "")
     assert ran.err.startswith("pcor: there is no context")
 
@@ -170,7 +170,7 @@ def test_a_page_of_help_that_nobody_reads_is_no_error(
 def test_a_refusal_that_nobody_reads_is_still_a_refusal(
     files: Files, environment: dict[str, str]
 ) -> None:
-    refused = unread("release", *files.request, "--record", 3, "--json", environment=environment)
+    refused = unread("release", *files.request_for(3), "--json", environment=environment)
     assert refused.code == 4
     assert refused.err.startswith("pcor: there is no context")
     misspelt = unread("plan", "--nonsense", "--json", environment=environment)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from pcor.demo import PLANTED
 from tests.helpers.command_line import CONTRACT, pcor_
 
 
-def test_demo_tells_the_whole_story_and_writes_files_that_a_release_takes(tmp_path: Path) -> None:
+def test_demo_tells_the_whole_story_and_writes_files_that_a_release_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "new" / "demo"
     ran = pcor_("demo", "--write", folder)
     assert ran.code == 0
@@ -19,8 +23,11 @@ def test_demo_tells_the_whole_story_and_writes_files_that_a_release_takes(tmp_pa
         *("salaries.csv", "salaries.parquet", "salaries.toml")
     }
     next_step = ran.out.splitlines()[-1].removeprefix("Next: pcor ").split()
+    monkeypatch.chdir(tmp_path)
     again = pcor_(*next_step, "--json")
     assert again.code == 0
+    assert next_step[-4:] == ["--out", "certificate.html", "--letter", "letter.html"]
+    assert (tmp_path / "letter.html").exists()
     assert again.json["record"] == PLANTED[0].record
     assert again.json["private"] is True
 

@@ -39,6 +39,15 @@ def status(books: str) -> dict[str, Any]:
     return shown
 
 
+def test_a_budget_for_a_dataset_that_is_new_in_a_ledger_is_noted(books: str) -> None:
+    note = "is new in this ledger: a second one for the same people is a second budget"
+    misspelt = pcor_("ledger", "budget", books, "pays", "--epsilon", 1)
+    assert misspelt.err == f"note: dataset 'pays' {note}; did you mean 'pay'?\n"
+    assert pcor_("ledger", "budget", books, "pay", "--epsilon", 2).err == ""
+    other = pcor_("ledger", "budget", books, "claims", "--epsilon", 1)
+    assert other.err == f"note: dataset 'claims' {note}\n"
+
+
 def test_a_release_is_paid_from_the_ledger_and_repeated_for_free(files: Files, books: str) -> None:
     first = release(files, books, "--json")
     assert first.code == 0, first.err
@@ -194,8 +203,8 @@ def test_a_budget_under_another_name_than_the_schemas_is_hinted_at(
 
 
 def test_an_answer_that_there_is_none_is_charged_and_says_so(files: Files, books: str) -> None:
-    words = ("--record", 3, "--detector", GRUBBS, "--ledger", books)
-    first, again = (pcor_("release", *files.request, *words) for _ in range(2))
+    words = (*files.request_for(3), "--detector", GRUBBS, "--ledger", books)
+    first, again = (pcor_("release", *words) for _ in range(2))
     assert (first.code, again.code) == (4, 4)
     assert first.err.startswith("charged epsilon 0.5. Left for dataset 'pay': epsilon 0.5\n")
     assert again.err.startswith(f"{FREE}. Left for dataset 'pay': epsilon 0.5\n")

@@ -29,6 +29,15 @@ def listed(files: Files) -> Path:
     return path
 
 
+def test_one_record_is_not_named_twice(files: Files) -> None:
+    """The last one was taken, and paid for, without a word."""
+    for command in ("plan", "release"):
+        ran = pcor_(command, *files.request, "--record", 7)
+        assert (ran.code, ran.out) == (2, "")
+        assert "--record names one record, and is given more than once" in ran.err
+        assert "--records FILE" in ran.err
+
+
 def test_a_list_is_released_and_said(files: Files, listed: Path, out: Path) -> None:
     ran = released(files, listed, "--out", out)
     assert ran.code == 0, ran.err

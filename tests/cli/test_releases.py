@@ -73,6 +73,15 @@ def test_a_release_says_where_another_detector_than_the_schemas_is_taken(files: 
     assert "the schema's detector" not in named.err
 
 
+def test_a_release_under_dp_says_beforehand_where_it_is_told_what_it_takes(files: Files) -> None:
+    dp = ("--guarantee", "dp", "--detector", "tail")
+    note = "`pcor plan` with --guarantee dp --rows N says, for free, what it takes"
+    assert note in pcor_("release", *files.request, *dp).err
+    assert note not in pcor_("release", *files.request, "--detector", GRUBBS).err
+    planned = pcor_("plan", *files.request, *dp, "--rows", 100)
+    assert (planned.code, planned.err) == (0, "")
+
+
 def test_facts_are_planned_released_and_written_down(files: Files) -> None:
     planned = pcor_("plan", *files.request, "--facts", "count,rank")
     assert "Expect the count within" in planned.out

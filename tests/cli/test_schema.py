@@ -108,14 +108,29 @@ def test_init_as_json(files: Files) -> None:
 
 def test_init_shows_the_owner_which_cells_of_the_metric_are_not_numbers(files: Files) -> None:
     """There is no schema yet for ``pcor schema check`` to show them by."""
-    pay = ["tbd" if i in (3, 5) else "none" if i == 9 else str(i) for i in range(120)]
+    pay = ["ca. 4" if i in (3, 5) else "none" if i == 9 else str(i) for i in range(120)]
     asked = ("--metric", "pay", "--attributes", "job", "--out", files.folder / "draft.toml")
     ran = pcor_("schema", "init", files.rewritten(pay=pay), *asked)
     assert (ran.code, ran.out) == (2, "")
-    assert f"; {OWNER_ONLY} 3 not numbers, first 'tbd' in row 3, 'none' in row 9 (" in ran.err
+    assert f"; {OWNER_ONLY} 3 not numbers, first 'ca. 4' in row 3, 'none' in row 9 (" in ran.err
     assert 'correct them, or empty them and set missing = "drop"' in ran.err
     assert "schema check" not in ran.err
     assert not (files.folder / "draft.toml").exists()
+
+
+def test_init_takes_a_few_words_among_numbers_for_no_value(files: Files) -> None:
+    pay = [f"{i}.235,{i % 10}8" for i in range(1, 121)]
+    pay[7] = pay[30] = "offen"
+    pay[9] = "k.A."
+    out = files.folder / "draft.toml"
+    asked = ("--metric", "pay", "--attributes", "job", "--out", out)
+    ran = pcor_("schema", "init", files.rewritten(pay=pay), *asked)
+    assert ran.code == 0
+    assert "taken for no value, in missing_values: 'k.A.' in 1 row, 'offen' in 2 rows" in ran.out
+    metric = out.read_text(encoding="utf-8").partition("[metric]")[2].partition("[attr")[0]
+    assert metric.startswith("  # REVIEW")
+    assert 'missing = "drop"\nmissing_values = ["k.A.", "offen"]\n' in metric
+    assert pcor_("schema", "check", files.folder / "changed.csv", "--schema", out).code == 0
 
 
 def test_init_replaces_a_file_only_when_told_to(files: Files) -> None:

@@ -118,6 +118,14 @@ def test_the_line_in_the_list_of_commands_is_the_first_sentence_of_its_own_help(
     assert later.get_short_help_str(1000) == later.load().get_short_help_str(1000)
 
 
+@pytest.mark.parametrize("words", [(), ("schema",), ("ledger",)], ids=str)
+def test_every_line_in_a_list_of_commands_fits_a_terminal(words: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "80"}).stdout
+    listed = shown.partition("Commands:\n")[2]
+    assert listed
+    assert "..." not in listed
+
+
 # -- names that are found late ---------------------------------------------------------------------
 
 ORDERS = [

@@ -43,7 +43,10 @@ def test_a_pair_of_keys_is_made_and_nothing_is_replaced(tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     for words in ([private], [tmp_path / "b.key", "--public", shared]):
         again = pcor_("ledger", "keygen", *words)
-        assert (again.code, "exists; give another" in again.err) == (2, True)
+        assert (again.code, "exists; give another name; keys are never replaced" in again.err) == (
+            2,
+            True,
+        )
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 

@@ -78,7 +78,10 @@ class Files(NamedTuple):
 
     @property
     def request(self) -> tuple[object, ...]:
-        return (*self.table_and_schema, "--record", OUTLIER, "--epsilon", "0.5")
+        return self.request_for(OUTLIER)
+
+    def request_for(self, record: object) -> tuple[object, ...]:
+        return (*self.table_and_schema, "--record", record, "--epsilon", "0.5")
 
     def rewritten(self, **columns: list[Any]) -> Path:
         """Write the table anew with some columns changed; return the new path."""

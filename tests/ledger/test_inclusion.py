@@ -10,8 +10,8 @@ from sqlalchemy import text
 import pcor
 from pcor.errors import LedgerError, SignatureError
 from pcor.ledger import Ledger
-from pcor.ledger.inclusion import _without_metric
 from pcor.public.wording import amount
+from pcor.releasing.certificate import without_metric
 from tests.helpers.books import release
 
 KEY = pcor.SigningKey.generate()
@@ -87,9 +87,9 @@ def test_the_metric_is_cut_out_of_a_sentence_and_nothing_else(unit: str, side: s
     rest = 'pay (tail) among all rows where job is ") is an outlier by ".'
     for head in ("Record 3", "If record 3"):
         stored = {"record": 3, "sentence": f"{head} (7,480{unit}) is {side} {rest}"}
-        assert _without_metric(stored, 7480.0) == f"{head} is an outlier by {rest}"
-        assert _without_metric(stored, 748.0) is None
-        assert _without_metric(stored | {"record": 30}, 7480.0) is None
+        assert without_metric(stored, 7480.0) == f"{head} is an outlier by {rest}"
+        assert without_metric(stored, 748.0) is None
+        assert without_metric(stored | {"record": 30}, 7480.0) is None
 
 
 def test_books_that_are_not_whole_prove_nothing(ledger: Ledger) -> None:

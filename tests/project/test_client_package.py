@@ -141,6 +141,31 @@ def test_what_it_has_not_got_says_where_it_is(installed: Path) -> None:
     assert names == [pcor.Grubbs().describe(), pcor.__version__]
 
 
+LETTER = """
+import pcor_client, pcor, pathlib
+schema = pcor.Schema(metric="pay", attributes={"job": ["cook", "clerk"]})
+context = pcor.Context(schema, {"job": ["cook"]})
+released = pcor.Release(1, context, pcor.plan(schema, 1), private=True)
+said = []
+for write in (released.to_letter, lambda: released.save(given["out"], letter=True)):
+    try:
+        write()
+    except pcor.PcorError as error:
+        said.append(str(error))
+print(json.dumps([said, pathlib.Path(given["out"]).exists()]))
+"""
+
+
+def test_it_writes_no_letters_and_says_what_does(installed: Path, tmp_path: Path) -> None:
+    said, written = alone(installed, LETTER, out=str(tmp_path / "letter.html"))
+    sentence = (
+        "pcor-client writes no letters: pip install 'pcor[letter]', or take \"Download a letter\" "
+        "on the page of the service"
+    )
+    assert said == [sentence, sentence]
+    assert not written
+
+
 def test_beside_the_library_it_is_the_library_s_class(installed: Path) -> None:
     code = "import pcor_client, pcor; print(pcor_client.Client is pcor.Client, pcor.__file__)"
     begin = f"import sys; sys.path.append({str(installed)!r}); "

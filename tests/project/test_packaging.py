@@ -139,3 +139,11 @@ def test_wheels_differ_if_one_byte_differs(wheel: Path, tmp_path: Path) -> None:
 def test_a_step_that_fails_is_told_with_its_last_words(tmp_path: Path) -> None:
     with pytest.raises(Broken, match=r"ended with 3:\nlast words"):
         run("sh", "-c", "echo last words >&2; exit 3", cwd=tmp_path)
+
+
+def test_the_environment_of_make_demo_writes_letters_and_signs() -> None:
+    """The README and the docs go on from there with ``pcor ledger keygen``."""
+    core = (ROOT / "Makefile").read_text("utf-8").split("$(VENV)/core:")[1].split("\n\n")[0]
+    assert "--editable '.[letter,sign]'" in core
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert {"letter", "sign"} <= set(declared["optional-dependencies"])

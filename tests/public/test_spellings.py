@@ -253,7 +253,12 @@ BAD: list[tuple[Declared, str]] = [
     ({"merge": {"a": ["\x1b"]}}, "a character that cannot be printed"),
     ({"values": ["a"], "missing_values": "?"}, "missing_values must be a list of texts"),
     ({"values": ["a"], "missing_values": [-1]}, 'write "-1" for a number, not -1'),
-    ({"values": ["a"], "missing_values": [" "]}, "a text that is not empty, without blanks"),
+    ({"values": ["a"], "missing_values": [" "]}, "must be a text that is not empty"),
+    (
+        {"values": ["a"], "missing_values": [" EUR"]},
+        "missing_values has ' EUR', with a blank at an end; blanks at the ends of cells are "
+        "passed over, so write 'EUR'",
+    ),
     ({"values": ["a"], "missing_values": ["?", "?"]}, "missing_values has '?' twice"),
     (
         {"values": ["a"], "missing_values": ["A"], "ignore_case": True},

@@ -93,6 +93,6 @@ def test_plan_certificate_and_page_name_the_unit(over: str) -> None:
     page = released.to_html()
     assert "a person by &#x27;who&#x27;, with up to 3 rows together" in page
     assert "With or without the rows of somebody" in page
-    assert "With or without the rows of somebody" in released.to_letter()
+    assert "With or without the rows of any one of them" in released.to_letter()
     assert "any one person changes" in protects(released.plan, 0)
     assert "(up to 3)" in protects(released.plan, 0)

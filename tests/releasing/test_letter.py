@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import sys
 from dataclasses import fields, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 import pcor
 from pcor.errors import ParameterError, SignatureError, WriteError
 from pcor.releasing.certificate import Receipt
+from pcor.releasing.facts import Fact
 from pcor.releasing.letter import LetterTemplate, LetterWords
 from pcor.releasing.verification import verify_content
 from pcor.testing import seeded
@@ -25,6 +28,18 @@ FACTS: list[dict[str, Any]] = [
     {"name": "median", "value": 800.5, "low": 750, "high": 900},
     {"name": "quantile:0.95", "value": 2150, "low": 1900, "high": 2500},
 ]
+
+
+# Words of the table that do not stand on one line.
+BROKEN_WORDS = """
+[...document.querySelectorAll("th, td")].flatMap((cell) =>
+  [...cell.textContent.matchAll(/\\S+/g)].filter((word) => {
+    const range = document.createRange();
+    range.setStart(cell.firstChild, word.index);
+    range.setEnd(cell.firstChild, word.index + word[0].length);
+    return range.getClientRects().length > 1;
+  }).map(String))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -66,12 +81,93 @@ def test_a_letter_says_what_was_found_among_whom_and_what_is_promised(
     assert certificate["sentence"] in said
     assert "compared with all rows for which" in said
     assert "any except Medical Doctor" in said
-    assert "With or without the row of somebody" in said
+    assert "With or without the row of any one of them" in said
     assert "by a factor of at most 1.65 (epsilon 0.5)" in said
-    assert all(who in said for who in certificate["promise"]["not_protected"])
+    assert all(who in said for who in released.promise.exceptions)
+    assert "without whom this record would stand out in other groups" in said
+    assert "The certificate inside this file has the whole promise" in said
     assert "NOT PRIVATE" in said  # drawn with a seed
     assert "Numbers about this group" not in said
     assert "<svg" not in released.to_letter()
+
+
+def test_a_letter_has_no_jargon_and_its_certificate_has_the_whole_promise(
+    released: pcor.Release,
+) -> None:
+    said, promise = visible(released.to_letter()), released.to_dict()["promise"]
+    for jargon in ("COE", "valid context", "neighbour", "stated detector", "OCDP", "queried"):
+        assert jargon not in said
+        assert jargon in " ".join(map(str, promise.values())) or jargon == "neighbour"
+    inside = json.loads(released.to_letter().split('id="certificate">')[1].split("</script>")[0])
+    assert inside["promise"] == promise
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("lof:k=3", "more room around it than the 3 values nearest to it"),
+        ("grubbs", "so far from the average of the group"),
+        ("grubbs:tail=lower", "so far below the average of the group"),
+        ("tail:share=0.3", "less than 30 % of the group have one at least as high."),
+        ("tail:share=0.3,tail=lower", "less than 30 % of the group have one at least as low."),
+        (
+            "neighbourhood:radius=5000,share=0.4",
+            "less than 40 % of the group have one within 5,000",
+        ),
+        ("rare_bin:edges=0|300000,share=0.4", "less than 40 % of the group are in its range"),
+        ("histogram:rare=0.2", "at most 20 % of the group."),
+    ],
+)
+def test_a_letter_says_in_a_sentence_what_the_rule_calls_unusual(
+    released: pcor.Release, rule: str, said: str
+) -> None:
+    plan = pcor.plan(released.plan.schema, 0.5, detector=rule)
+    letter = visible(replace(released, plan=plan, stored=None).to_letter())
+    begin = f"By the rule that was used ({plan.detector.name}), a value is unusual if "
+    assert letter.count(begin) == 1
+    assert said in letter.split(begin)[1].split(". ")[0] + "."
+
+
+def test_a_rule_without_words_is_told_as_it_is_documented(released: pcor.Release) -> None:
+    class Mine(pcor.Tail):
+        """A value is unusual if I say so."""
+
+    class Silent(pcor.Tail):
+        pass
+
+    for rule, said in ((Mine, "The rule that was used (tail): A value is unusual if I say so."),):
+        plan = pcor.plan(released.plan.schema, 0.5, detector=rule())
+        assert said in visible(replace(released, plan=plan, stored=None).to_letter())
+    plan = pcor.plan(released.plan.schema, 0.5, detector=Silent())
+    assert "rule that was used" not in replace(released, plan=plan, stored=None).to_letter()
+
+
+def test_who_are_counted_is_said_also_where_only_a_rank_was_paid_for(told: pcor.Release) -> None:
+    rank = FACTS[1] | {"confidence": 0.95, "epsilon": "0.01"}
+    for counts, noun in (({}, "rows"), ({"counts": "people"}, "people")):
+        stored = told.to_dict() | {"facts": [rank | counts]}
+        said = visible(replace(told, stored=stored).to_letter())
+        assert f"{noun} at least as high, this one included 3 1 and 33" in said
+        stored["facts"] = [FACTS[0] | rank | {"name": "count"} | counts, rank | counts]
+        said = visible(replace(told, stored=stored).to_letter())
+        assert f"number of {noun} 3 1 and 33 of them at least as high, this" in said
+
+
+def test_where_the_side_is_not_public_the_letter_says_that_it_is_not_told(
+    released: pcor.Release,
+) -> None:
+    said = "Nor is it told whether this salary is high or low there."
+    assert said in visible(released.to_letter())
+    schema, sided = released.plan.schema, pcor.Grubbs(min_population=3, tail="upper")
+    upper = replace(released, plan=pcor.plan(schema, 0.5, detector=sided), stored=None)
+    assert said not in visible(upper.to_letter())
+    cost = Fraction(1, 10)
+    count, rank = Fact("count", 4, 1, 9, cost), Fact("rank", 1, 1, 5, cost)
+    median = Fact("median", 300000, 290000, 310000, cost)
+    for facts, told in (([count], False), ([count, rank], True), ([median], True)):
+        assert (said in replace(released, facts=facts, stored=None).to_html()) != told
+    hidden = replace(released, facts=[median], stored=None, metric_value=None)
+    assert said in hidden.to_html()
 
 
 def test_a_letter_tells_the_facts_that_were_paid_for_and_draws_the_quantiles(
@@ -156,6 +252,9 @@ def test_whatever_looks_like_html_is_shown_as_it_is_written(released: pcor.Relea
     [
         '{% extends "letter.html" %}{% block sender %}<p>Example Insurance</p>{% endblock %}',
         "<!doctype html>\n<title>Example Insurance</title>\n<p>{{ headline }}",
+        "<!doctype html>\n{% block mine %}Example Insurance{% endblock %}<p>{{ headline }}",
+        '{% extends "letter.html" %}{% block sender %}{% block mine %}Example Insurance'
+        "{% endblock %}{% endblock %}",
     ],
 )
 def test_an_owner_may_extend_our_template_or_write_another(
@@ -179,6 +278,11 @@ def test_an_owner_may_extend_our_template_or_write_another(
         ("{% if not facts %}{{ misspelt }}{% endif %}", "'misspelt' is undefined"),
         ("{{ record / 2 }}", "fails with a TypeError"),
         ("{{ not_protected.append(1) }}", "has no attribute 'append'"),
+        (
+            '{% extends "letter.html" %}\n{% block sendr %}x{% endblock %}',
+            "line 2: unknown block 'sendr'; did you mean 'sender'?",
+        ),
+        ('{% extends "letter.html" %}{% block zzzz %}x{% endblock %}', "the blocks are: title, st"),
         ("{% for x in range(999999999) %}{% endfor %}", "fails with a OverflowError"),
     ],
 )
@@ -192,8 +296,10 @@ def test_a_template_that_cannot_be_one_is_refused_before_it_is_used(
 
 def test_a_template_that_is_missing_or_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
-    for path in (tmp_path / "none", tmp_path / "binary", tmp_path):
-        with pytest.raises(ParameterError, match="cannot be read"):
+    with pytest.raises(ParameterError, match="cannot be read: no such file"):
+        LetterTemplate(tmp_path / "none")
+    for path in (tmp_path / "binary", tmp_path):
+        with pytest.raises(ParameterError, match="cannot be read: it must be a text"):
             LetterTemplate(path)
 
 
@@ -228,6 +334,7 @@ def test_a_letter_fits_a_narrow_screen_and_one_sheet_of_paper(
         page.set_content(paid.to_letter(key=key))
         assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
         assert page.locator("svg.bar").is_visible()
+        assert page.evaluate(BROKEN_WORDS) == []
         printed = page.pdf(prefer_css_page_size=True)
     assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 1
     sheet = re.search(rb"/MediaBox\s*\[0 0 ([\d.]+) ([\d.]+)\]", printed)

@@ -241,7 +241,7 @@ def test_a_certificate_explains_its_bins_its_rule_and_its_epsilon() -> None:
     assert "age 18 to under 30 30 to 65" in said
     assert "tail is the rule that decides what is unusual: A value is an outlier if less " in said
     assert "than 0.3 of the population lies as far out." in said
-    assert "at most exp(epsilon), here about 1.65." in said
+    assert "at most exp(epsilon), here at most 1.65." in said
 
 
 def test_a_rule_that_nobody_documented_is_not_explained(ten: pcor.Table) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,16 +23,18 @@ from pcor.audit.column_draft import (
     missing_words,
     names_rows,
 )
+from pcor.audit.known_words import means_no_value
 from pcor.audit.owner_only import OwnerOnly
-from pcor.audit.schema_fit import CLEAN_PEOPLE, differ, spelled_alike, wrong_cells
+from pcor.audit.schema_fit import CLEAN_PEOPLE, differ, reads_as, spelled_alike, wrong_cells
 from pcor.audit.source_guess import guess_dates, guess_layout, guess_numbers
-from pcor.errors import MetricError, SourceError
+from pcor.errors import MetricError, SourceError, is_printable
 from pcor.public.guarantee import OWNER_ONLY, PureDP
 from pcor.public.schema import REVIEW, Metric, Schema
 from pcor.public.schema_file import marked_tables
 from pcor.public.source_format import SourceFormat
+from pcor.public.spellings import BLANKS
 from pcor.public.toml_text import toml_lines, toml_value
-from pcor.rows.columns import read_columns
+from pcor.rows.columns import column_names, read_columns
 from pcor.rows.encoding import is_text, numbers
 from pcor.rows.files import plain_name
 from pcor.search.blocks import ENUMERATION_LIMIT
@@ -42,6 +45,11 @@ _MOST_ATTRIBUTES = 6
 _FEW_CLAUSES = (3, 2)
 
 _SHOWN_CELLS = 5
+
+# More different words among numbers than this are no exceptions that anybody would go through.
+_MOST_STRANGE_WORDS = 20
+_EXCEPTIONS = 0.1  # nor a larger part of the rows
+_DIGIT = re.compile(r"\d")
 _EMPTY_THEM = 'or empty them and set missing = "drop" under [metric]'
 
 _HEADER = """\
@@ -146,13 +154,17 @@ def draft(
             "name at least one attribute, a column that contexts speak of: --attributes a,b,c"
         )
     roles = [metric, *named, *(one for one in (id_column, person) if one is not None)]
+    layout = guess_layout(source, given or {})
+    own = _own_names(roles, column_names(source, layout))
+    metric, named = own[metric], [own[one] for one in named]
+    id_column, person = own.get(id_column or ""), own.get(person or "")
+    roles = [own[one] for one in roles]
     for column in roles:
         if roles.count(column) > 1:
             raise SourceError(
                 f"column {column!r} is named twice; each column has one role: the metric, an "
                 "attribute, the id or the person"
             )
-    layout = guess_layout(source, given or {})
 
     def looked_at(names: list[str]) -> list[str]:
         return roles + [name for name in names if attributes is None or _PEOPLE.search(name)]
@@ -187,6 +199,18 @@ def draft(
     return SchemaDraft(schema.marked(marked_tables(text)), text, noticed)
 
 
+def _own_names(given: Sequence[str], there: Sequence[str]) -> dict[str, str]:
+    """Return what each column is called in the table; blanks at the ends need not be given.
+
+    A name that fits no column, or several, stays as it is, and is refused when it is read.
+    """
+    own = {}
+    for name in given:
+        alike = [one for one in there if one.strip(BLANKS) == name.strip(BLANKS)]
+        own[name] = alike[0] if len(alike) == 1 and name not in there else name
+    return own
+
+
 # -- what is proposed -----------------------------------------------------------------------------
 
 
@@ -195,9 +219,12 @@ def _metric(
 ) -> dict[str, Any]:
     """Return what the schema says of the metric: which words mean that there is none."""
     words: list[str] = []
+    strange: dict[str, int] = {}
     if is_text(column.type):  # only texts can hold words beside numbers
-        found = missing_words(cell_counts(column), written)
-        words = [word for word in found if written.plain(word) is None]
+        cells = cell_counts(column)
+        strange = _words_among_numbers(cells, written)
+        found = missing_words(cells, written)
+        words = [word for word in found if written.plain(word) is None] + list(strange)
     metric = Metric(name, missing="drop", missing_values=tuple(words))
     try:
         values = numbers(column, metric, written)
@@ -216,14 +243,42 @@ def _metric(
             "row without a number, which is" if without == 1 else "rows without a number, which are"
         )
         noticed[name] = [f"{without:,} {said} left out"]
+    if strange:
+        shown = ", ".join(
+            f"{word!r} in {n:,} row{'' if n == 1 else 's'}" for word, n in strange.items()
+        )
+        noticed[name].append(
+            f"nearly all cells are numbers; taken for no value, in missing_values: {shown}"
+        )
     if words:
         declared["missing_values"] = words
     return declared
 
 
+def _words_among_numbers(cells: Mapping[Any, int], written: SourceFormat) -> dict[str, int]:
+    """Return the few words, with how often they occur, where all else are numbers; or nothing.
+
+    A cell with a digit may be a number that is written in another way: that is for the owner to
+    correct, and no word.
+    """
+    texts: Counter[str] = Counter()
+    for cell, count in cells.items():
+        texts[str(cell).strip(BLANKS)] += count
+    wrong = {
+        text: count
+        for text, count in sorted(texts.items())
+        if text and not means_no_value(text) and not reads_as(text, "a number", written)
+    }
+    few = len(wrong) <= _MOST_STRANGE_WORDS
+    few = few and sum(wrong.values()) <= _EXCEPTIONS * sum(texts.values())
+    words = all(is_printable(text) and not _DIGIT.search(text) for text in wrong)
+    return wrong if few and words else {}
+
+
 def _cells_that_are_not_numbers(column: Any, written: SourceFormat) -> str:
     """Return the first distinct ones, with the first row of each."""
     wrong = wrong_cells(column, "a number", written)
+    wrong = [(row, cell) for row, cell in wrong if not means_no_value(cell.strip(BLANKS))]
     first: dict[str, int] = {}
     for row, cell in wrong:
         first.setdefault(cell, row)

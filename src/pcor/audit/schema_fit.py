@@ -293,11 +293,11 @@ def wrong_cells(column: Any, what: str, written: SourceFormat) -> list[tuple[int
     cells = [(row, cell) for row, cell in enumerate(column.to_pylist()) if cell is not None]
     # Only text can hold numbers beside what is not one; another type is wrong in every row.
     texts = {cell for _, cell in cells if isinstance(cell, str)}
-    fine = {one for one in texts if _fine(one, what, written)}
+    fine = {one for one in texts if reads_as(one, what, written)}
     return [(row, str(c)) for row, c in cells if not (isinstance(c, str) and c in fine)]
 
 
-def _fine(text: str, what: str, written: SourceFormat) -> bool:
+def reads_as(text: str, what: str, written: SourceFormat) -> bool:
     """Tell whether the encoding reads a text as what it should be; a blank one is missing."""
     if what == "a date":
         return not text.strip(" ") or bool(re.fullmatch(DAY_TEXT, day_text(text, written.dates)))

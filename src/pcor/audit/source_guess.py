@@ -8,7 +8,8 @@ another.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -49,7 +50,9 @@ def guess_layout(source: Any, given: Mapping[str, str]) -> SourceFormat:
 def guess_numbers(
     column: Any, metric: str, layout: SourceFormat, given: Mapping[str, str]
 ) -> SourceFormat:
-    """Return the layout with how numbers seem to be written: by what all cells have in common.
+    """Return the layout with how numbers seem to be written: by what cells have in common.
+
+    All of them; or else most of them, so that those that are no numbers can be named.
 
     Args:
         column: the metric's, by which numbers are judged.
@@ -61,9 +64,10 @@ def guess_numbers(
         numbers(column, Metric(metric), layout)
         return layout
     except MetricError:
-        cells = {cell.strip(BLANKS) for cell in column.to_pylist() if isinstance(cell, str)} - {""}
-        texts = sorted(cell for cell in cells if not means_no_value(cell))
-        found = _guess_numbers(texts, layout.separator)
+        cells = Counter(cell.strip(BLANKS) for cell in column.to_pylist() if isinstance(cell, str))
+        texts = {cell: cells[cell] for cell in sorted(cells) if cell and not means_no_value(cell)}
+        found = _guess_numbers(list(texts), layout.separator)
+        found = found or _guess_most_numbers(texts, layout.separator)
         return SourceFormat(**{**layout.to_dict(), **found, **given})
 
 
@@ -97,15 +101,39 @@ def _guess_numbers(texts: Sequence[str], separator: str) -> dict[str, str]:
     words = {word for text in texts for word in _WORDS.findall(text)} - {"e", "E"}
     if len(words) > 1:
         return {}
+    for declared, written in _formats(separator, "".join(words)):
+        if all(written.plain(text) is not None for text in texts):
+            return declared
+    return {}
+
+
+def _guess_most_numbers(texts: Mapping[str, int], separator: str) -> dict[str, str]:
+    """Return the format in which the most rows are numbers, if more than half of them are.
+
+    >>> _guess_most_numbers({"4.235,28": 60, "12,50": 40, "offen": 2}, ";")
+    {'decimal': ',', 'thousands': '.', 'currency': ''}
+    """
+    rows, words = sum(texts.values()), Counter[str]()
+    for text, count in texts.items():
+        if any(map(str.isdecimal, text)):  # a word beside digits may be a currency
+            words.update(dict.fromkeys(set(_WORDS.findall(text)) - {"e", "E"}, count))
+    ((word, often),) = words.most_common(1) or [("", 0)]
+    most, found = rows / 2, dict[str, str]()
+    for declared, written in _formats(separator, word if 2 * often > rows else ""):
+        read = sum(count for text, count in texts.items() if written.plain(text) is not None)
+        if read > most:
+            most, found = read, declared
+    return found
+
+
+def _formats(separator: str, currency: str) -> Iterator[tuple[dict[str, str], SourceFormat]]:
+    """Yield the formats of numbers, the likeliest first."""
     # Who separates cells by commas writes decimals with a point; elsewhere "1,234" has decimals.
     decimals = (".", ",") if separator == "," else (",", ".")
     marks = [(".", ""), *((one, mark) for one in decimals for mark in ("", *THOUSANDS))]
     if separator == ",":
         marks.sort(key=lambda pair: pair == (",", ""))  # after "1,234" as a thousand and more
     for decimal, thousands in marks:
-        declared = {"decimal": decimal, "thousands": thousands, "currency": "".join(words)}
+        declared = {"decimal": decimal, "thousands": thousands, "currency": currency}
         with suppress(SchemaError):  # one mark for both, or a word that is no currency
-            written = SourceFormat(**declared)
-            if all(written.plain(text) is not None for text in texts):
-                return declared
-    return {}
+            yield declared, SourceFormat(**declared)

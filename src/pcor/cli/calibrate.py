@@ -53,7 +53,7 @@ def calibrate(
     source: GivenSource = NO_SOURCE,
     as_json: options.AsJson = False,
 ) -> None:
-    """OWNER ONLY: tell how many rows stand out somewhere: does an answer mean anything here?
+    """OWNER ONLY: tell how many rows stand out somewhere. Does an answer mean anything here?
 
     Random rows are looked at, in the schema's family of contexts and in a few others, by the
     detector and a stricter one. Where nearly every row is an outlier in some context, declare a

@@ -20,14 +20,14 @@ from typer.core import TyperCommand, TyperGroup
 COMMANDS = {
     "demo": (
         "demo:demo",
-        "Release one context on built-in synthetic data; no data of yours is needed.",
+        "Release one context on built-in synthetic data.",
     ),
     "schema": ("schema:app", "Draft a schema, or check that a table fits one."),
     "plan": ("releases:plan", "Tell what a release would do and cost."),
     "release": ("releases:release", "Release one context in which the record is an outlier."),
     "contexts": (
         "owner:contexts",
-        "OWNER ONLY: list every context in which the record is an outlier (COE).",
+        "OWNER ONLY: list COE, the contexts where a record stands out.",
     ),
     "outliers": (
         "owner:outliers",
@@ -35,38 +35,37 @@ COMMANDS = {
     ),
     "reference": (
         "owner:reference",
-        "OWNER ONLY: write every context with its population and all of its outliers.",
+        "OWNER ONLY: write every context with all of its outliers.",
     ),
     "calibrate": (
         "calibrate:calibrate",
-        "OWNER ONLY: tell how many rows stand out somewhere: does an answer mean anything here?",
+        "OWNER ONLY: tell how many rows stand out somewhere.",
     ),
     "audit": ("audit:audit", "OWNER ONLY: say who a release would expose, and by how much."),
     "tradeoff": (
         "tradeoff:tradeoff",
-        "Draw utility and validity against epsilon, for each search and guarantee.",
+        "Draw utility and validity against epsilon.",
     ),
     "experiment": ("experiment:app", "Run the paper's experiments again."),
     "ledger": (
         "ledger:app",
-        "Keep a budget that outlives the command: set it, share it out, look at the books.",
+        "Keep a budget that outlives the command.",
     ),
     "verify": (
         "verify:verify",
-        "Check that a certificate was signed with a key, and that no byte of it was changed since.",
+        "Check a signed certificate: by which key, and unchanged since.",
     ),
     "serve": (
         "serve:serve",
-        "Serve releases over HTTP: owners register datasets, analysts ask, auditors read the "
-        "books.",
+        "Serve releases over HTTP.",
     ),
     "doctor": (
         "doctor:doctor",
-        "Check the installation: versions, randomness, the private draw, detectors.",
+        "Check the installation: versions, randomness, detectors.",
     ),
     "explain": (
         "explain:explain",
-        "Explain an error: its cause, what to do, and whether anything was charged.",
+        "Explain an error: its cause, and what to do.",
     ),
 }
 

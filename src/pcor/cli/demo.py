@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -43,7 +44,7 @@ def demo(
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Release one context on built-in synthetic data; no data of yours is needed.
+    """Release one context on built-in synthetic data. No data of yours is needed.
 
     Example: pcor demo --write demo
     """
@@ -101,9 +102,10 @@ def _next_step(story: str, write: Path | None, record: int) -> str:
         return "Next: `pcor demo --story claims --write claims` writes the tutorial's raw file"
     if write is None:
         return "Next: `pcor demo --write demo` puts the table and its schema into a folder to try"
+    letter = " --letter letter.html" if find_spec("jinja2") else ""  # what letters need
     return (
-        f"Next: pcor release {write}/salaries.csv --schema {write}/salaries.toml "
-        f"--record {record} --epsilon 0.2"
+        f"Next: pcor release {write}/salaries.parquet --schema {write}/salaries.toml "
+        f"--record {record} --epsilon 0.2 --out certificate.html{letter}"
     )
 
 

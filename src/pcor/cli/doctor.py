@@ -53,7 +53,7 @@ class InstallationCheck:
 
 @guarded
 def doctor(as_json: AsJson = False) -> None:
-    """Check the installation: versions, randomness, the private draw, detectors.
+    """Check the installation: versions, randomness, detectors. The private draw is tried, too.
 
     Ends with exit code 0 if a release can run here, and 1 if not. What is optional may be missing.
 

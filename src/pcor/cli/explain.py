@@ -36,7 +36,7 @@ def explain(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Explain an error: its cause, what to do, and whether anything was charged.
+    """Explain an error: its cause, and what to do. It also says whether anything was charged.
 
     Example: pcor explain budget_exceeded
     """

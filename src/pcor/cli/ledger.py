@@ -14,14 +14,14 @@ import typer
 import pcor
 from pcor.cli import options
 from pcor.cli.output import aligned, guarded, say, say_json, tell
-from pcor.errors import LedgerError, ParameterError, plain
+from pcor.errors import LedgerError, ParameterError, did_you_mean, plain
 from pcor.support.files import check_new, check_target
 
 if TYPE_CHECKING:
     from pcor.ledger import Entry, Head, Status
 
 app = typer.Typer(
-    help="Keep a budget that outlives the command: set it, share it out, look at the books.",
+    help="Keep a budget that outlives the command. Set it, share it out, look at the books.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -56,7 +56,7 @@ def budget(
     cap: Annotated[str | None, typer.Option(help="The most that one release may cost.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Set what all releases about a dataset's people may spend; make the ledger if it is new.
+    """Set what all releases about a dataset's people may spend. A new ledger is made.
 
     A later call replaces all three numbers, but nothing below what is spent. Example:
 
@@ -65,7 +65,13 @@ def budget(
     books = pcor.Ledger(url)
     if books.head().entries == 0:
         tell("note: this ledger is new; a second one for the same people is a second budget")
-    before = books.status(dataset).cap if dataset in books.datasets() else None
+    known = books.datasets()
+    if known and dataset not in known:
+        tell(
+            f"note: dataset {dataset!r} is new in this ledger: a second one for the same people is "
+            f"a second budget{did_you_mean(dataset, known)}"
+        )
+    before = books.status(dataset).cap if dataset in known else None
     _show([books.set_budget(dataset, epsilon, delta, cap)], as_json)
     if before is not None and cap is None:
         tell(f"note: the cap of {plain(before)} on one release is removed; --cap keeps one")
@@ -112,7 +118,7 @@ def show(
     dataset: OnlyDataset = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Show budgets: what is spent, by which guarantee, and what is left.
+    """Show budgets: what is spent, and what is left. Spending is listed by guarantee.
 
     Example: pcor ledger show books.db
     """
@@ -128,7 +134,7 @@ def history(
     dataset: OnlyDataset = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """List what happened, in order: budgets, charges, answers, refusals.
+    """List budgets, charges, answers and refusals, in order.
 
     An answer has no time: how long it took depends on private rows. Example:
 
@@ -151,7 +157,7 @@ def export(
     out: Annotated[Path | None, typer.Option(help="Where to write; by default to stdout.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Write every entry as one line of JSON: budgets, charges, answers, refusals.
+    """Write every entry as one line of JSON. Entries are budgets, charges, answers, refusals.
 
     Example: pcor ledger export books.db --out books.jsonl
     """
@@ -180,7 +186,7 @@ def verify(
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Check that no entry was changed, removed or moved, and that all totals follow from them.
+    """Check that no entry was changed, removed or moved. All totals must follow from them.
 
     Example: pcor ledger verify books.db
     """
@@ -206,7 +212,7 @@ def keygen(
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Make a key that signs certificates, and the public key that checks them.
+    """Make a key that signs certificates, and its public key. The public key checks them.
 
     Only you can read the private one (mode 0600); no file is ever replaced. Example:
 
@@ -215,7 +221,7 @@ def keygen(
     shared = private.with_name(f"{private.name}.pub") if public is None else public
     for path, what in ((private, "PRIVATE"), (shared, "--public")):
         check_target(path, what=what)
-        check_new(path, what)
+        check_new(path, "name; keys are never replaced")
     key = pcor.SigningKey.generate()
     key.save(private)
     key.public.save(shared)
@@ -230,7 +236,7 @@ def keygen(
 @app.command("upgrade")
 @guarded
 def upgrade(url: Url, as_json: options.AsJson = False) -> None:
-    """Bring the tables of a ledger up to date; every other command does so too.
+    """Bring the tables of a ledger up to date. Every other command does so too.
 
     Example: pcor ledger upgrade books.db
     """

@@ -14,7 +14,7 @@ import typer
 
 import pcor
 from pcor.cli import payment
-from pcor.cli.output import progress_bar, promised, say, say_json, tell, waiting
+from pcor.cli.output import progress_bar, promised, say, say_json, tell, tell_untold, waiting
 from pcor.errors import ParameterError, SourceError, did_you_mean, plain
 from pcor.public.schema import Schema
 from pcor.releasing.batch.plan import ManyPlan, listed
@@ -28,8 +28,12 @@ if TYPE_CHECKING:
     from pcor.releasing.batch import Results
 
 OneRecord = Annotated[
-    str | None,
-    typer.Option("--record", help="The record's id, or its row number from 0 if there is no id."),
+    list[str] | None,  # of which there may be one
+    typer.Option(
+        "--record",
+        help="The record's id, or its row number from 0 if there is no id.",
+        metavar="<str>",
+    ),
 ]
 EachEpsilon = Annotated[
     str,
@@ -60,15 +64,20 @@ Workers = Annotated[
 ]
 
 
-def check_one(record: str | None, records: Path | None, **goes_with: object) -> str:
+def check_one(record: list[str] | None, records: Path | None, **goes_with: object) -> str:
     """Return the one record, or nothing where there is a list; refuse both, or neither.
 
     Args:
-        record: what ``--record`` says.
+        record: what ``--record`` says, each time that it is there.
         records: what ``--records`` says.
         goes_with: options that mean something only with a list.
     """
-    if (record is None) == (records is None):
+    if record and len(record) > 1:
+        raise ParameterError(
+            "--record names one record, and is given more than once; for many, list them in a file "
+            "and give --records FILE"
+        )
+    if (not record) == (records is None):
         raise ParameterError("give one record with --record, or many with --records FILE")
     for name, value in goes_with.items():
         if records is None and value is not None:
@@ -76,7 +85,7 @@ def check_one(record: str | None, records: Path | None, **goes_with: object) -> 
                 f"--{name.replace('_', '-')} goes with --records FILE, a list of records; leave it "
                 "out for one --record"
             )
-    return record or ""
+    return record[0] if record else ""
 
 
 def read_list(path: Path, column: str | None, schema: Schema) -> list[int | str]:
@@ -207,6 +216,7 @@ def _tell_price(planned: ManyPlan, books: pcor.Ledger | None, paid: Mapping[str,
 
 def _show(results: Results, out: Path, *, full: bool, as_json: bool) -> None:
     tell(f"{results}\nresults written to {out}")
+    tell_untold(results.releases)
     if as_json:
         say_json({**results.to_dict(), "out": str(out)})
         return

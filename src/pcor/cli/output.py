@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -19,6 +19,9 @@ from pcor.cli import interrupts
 from pcor.errors import ParameterError, PcorError, sendable
 from pcor.public.guarantee import OWNER_ONLY as OWNER_ONLY
 from pcor.public.guarantee import Promise
+
+if TYPE_CHECKING:
+    from pcor.releasing.certificate import Release
 
 # Here and not among the options: a doctor must not need what it looks for.
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
@@ -113,6 +116,20 @@ def check_plots(what: str, otherwise: str = "") -> None:
             f"{what} needs altair and vl-convert, which are not installed: "
             f"pip install 'pcor[plots]'{otherwise}"
         ) from None
+
+
+def tell_untold(released: Sequence[Release]) -> None:
+    """Note what to do where epsilon was too small for a quantile: by released numbers alone."""
+    from pcor.releasing.facts import untold  # not for a command that releases nothing
+
+    said = [untold(one.facts, one.plan.schema) for one in released]
+    if any(said):
+        often = f" ({sum(map(bool, said)):,} of {len(said):,} records)" if len(said) > 1 else ""
+        tell(
+            f"note: {next(filter(None, said))}{often}: its interval is the whole grid. It takes a "
+            "larger --epsilon or --facts-share, fewer --facts, or a coarser grid (step under "
+            "[metric])"
+        )
 
 
 def tell_of_compiling() -> None:

@@ -64,7 +64,7 @@ def contexts(
     source: GivenSource = NO_SOURCE,
     as_json: options.AsJson = False,
 ) -> None:
-    """OWNER ONLY: list every context in which the record is an outlier (COE).
+    """OWNER ONLY: list COE, the contexts where a record stands out.
 
     A .parquet file takes any number of them, as packed bits and populations, and says in its
     metadata how to read them; .csv and .json spell out up to a million, largest first.
@@ -176,7 +176,7 @@ def reference(
     source: GivenSource = NO_SOURCE,
     as_json: options.AsJson = False,
 ) -> None:
-    """OWNER ONLY: write every context with its population and all of its outliers.
+    """OWNER ONLY: write every context with all of its outliers. The file has each population, too.
 
     Finished blocks are kept in a folder beside the file until it is complete: interrupted, the
     same command goes on where it was.

@@ -16,6 +16,7 @@ from pcor.cli.output import (
     say_json,
     tell,
     tell_of_compiling,
+    tell_untold,
     waiting,
 )
 from pcor.cli.papers import Papers
@@ -199,6 +200,13 @@ def release(
     plan = _plan(declared, given, epsilon)
     if plan.stand_in:
         tell(f"note: {plan.stand_in}")
+    if plan.needed() is not None:  # whatever the rows are
+        name = plan.guarantee.name
+        tell(
+            f"note: under guarantee {name!r} nobody is told if the record is an outlier there; "
+            f"`pcor plan` with --guarantee {name} --rows N says, for free, what it takes and "
+            "whether a table of N rows can have it"
+        )
     names = {"dataset": dataset, "analyst": analyst, "key": key, "version": version}
     paid: dict[str, Any] = {name: value for name, value in names.items() if value is not None}
     if ledger is None and paid:
@@ -239,6 +247,7 @@ def release(
             table = pcor.Table(file, declared, memory=memory, pairs=pairs)
             released = books.release_planned(plan, table, one, **paid)
     papers.write(released)
+    tell_untold([released])
     if as_json:
         say(released.to_json(key=papers.key))
         return

@@ -59,7 +59,7 @@ def init(
     source: GivenSource = NO_SOURCE,
     as_json: options.AsJson = False,
 ) -> None:
-    """Draft a schema file from a table; everything read off the data is marked for review.
+    """Draft a schema file from a table. Everything read off the data is marked for review.
 
     It says what it noticed: spellings, dates, bins, identifiers, how many contexts there are.
 

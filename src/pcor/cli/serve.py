@@ -98,7 +98,7 @@ def serve(
         bool, typer.Option("--secure-cookies", help="Send cookies over HTTPS only.")
     ] = False,
 ) -> None:
-    """Serve releases over HTTP: owners register datasets, analysts ask, auditors read the books.
+    """Serve releases over HTTP. Owners register datasets, analysts ask, auditors read the books.
 
     Try: pcor serve --demo
 

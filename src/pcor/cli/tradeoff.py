@@ -69,7 +69,7 @@ def tradeoff(
     source: GivenSource = NO_SOURCE,
     as_json: options.AsJson = False,
 ) -> None:
-    """Draw utility and validity against epsilon, for each search and guarantee.
+    """Draw utility and validity against epsilon. There is a curve for each search and guarantee.
 
     Utility is the population of the context drawn over that of the largest valid one. On built-in
     synthetic salaries unless a table is given; what is said of a table is for its owner only.

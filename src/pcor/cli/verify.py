@@ -29,7 +29,7 @@ def verify(
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Check that a certificate was signed with a key, and that no byte of it was changed since.
+    """Check a signed certificate: by which key, and unchanged since. No byte may differ.
 
     With --ledger also that it is in the chain of entries, which is verified as a whole. Example:
 

@@ -85,6 +85,16 @@ class Detector:
         return None
 
     @property
+    def in_words(self) -> str:
+        """When a value is unusual by this rule, for a reader without mathematics.
+
+        It goes on from "a value is unusual if"; "" where there are no such words. Public: it
+        follows from the settings alone. A class derived from one of ours may have another rule, so
+        it has only words of its own.
+        """
+        return ""
+
+    @property
     def caution(self) -> str:
         """What whoever plans a release should hear of this rule; public, and "" where nothing."""
         return ""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
 from pcor.detectors.context_block import BlockJudge, BlockVerdicts, ContextBlock
-from pcor.errors import ParameterError, UnknownName
+from pcor.errors import ParameterError, UnknownName, plain
 from pcor.public.context import Words
 from pcor.public.window import Window
 from pcor.support.arrays import NDArray, np
@@ -72,6 +72,11 @@ class CountDetector(Detector):
     def share_exact(self) -> Fraction:
         """The share as it was written: 0.05 is one twentieth."""
         return Fraction(repr(float(self.share)))
+
+    @property
+    def percent(self) -> str:
+        """The share as people write it: "5 %"."""
+        return f"{plain(100 * self.share_exact)} %"
 
     def in_region(self, values: Values, value: float) -> Verdicts:
         """Tell which of ``values`` lie in the region of ``value``; the value itself always does."""
@@ -153,6 +158,11 @@ class Tail(CountDetector):
             raise UnknownName("tail", self.tail, TAILS)
 
     @property
+    def in_words(self) -> str:
+        """The share of the group, itself included."""
+        return f"less than {self.percent} of the group have one at least as {self.side}"
+
+    @property
     def side(self) -> str | None:
         """That of the one tail."""
         return {"upper": "high", "lower": "low"}.get(self.tail)
@@ -189,6 +199,11 @@ class Neighbourhood(CountDetector):
         number = isinstance(self.radius, int | float) and not isinstance(self.radius, bool)
         if not number or not 0 <= self.radius <= sys.float_info.max:
             raise ParameterError("radius must be a finite number of at least 0")
+
+    @property
+    def in_words(self) -> str:
+        """The share of the group, itself included."""
+        return f"less than {self.percent} of the group have one within {self.radius:,} of it"
 
     def in_region(self, values: Values, value: float) -> Verdicts:
         """Tell which values are near."""
@@ -255,6 +270,11 @@ class RareBin(CountDetector):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "edges", _checked_edges(self.edges))
+
+    @property
+    def in_words(self) -> str:
+        """The share of the group, itself included."""
+        return f"less than {self.percent} of the group are in its range of a scale fixed beforehand"
 
     def in_region(self, values: Values, value: float) -> Verdicts:
         """Tell which values share a bin with this one."""

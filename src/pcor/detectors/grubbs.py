@@ -54,6 +54,15 @@ class Grubbs(Detector):
     alpha: float = 0.05
     tail: str = "both"
 
+    @property
+    def in_words(self) -> str:
+        """Standard deviations, as what chance explains."""
+        away = {"upper": "above", "lower": "below"}.get(self.tail, "from")
+        return (
+            f"it lies so far {away} the average of the group that chance hardly explains it, "
+            "measured by how widely the values usually spread"
+        )
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.alpha, float) or not 0 < self.alpha < 1:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pcor.detectors.all_records import Judge, SortedRows, judged_by
 from pcor.detectors.base import Counts, Detector, Moments, Values, Verdicts
 from pcor.detectors.histogram_blocks import HistogramBlocks
-from pcor.errors import ParameterError
+from pcor.errors import ParameterError, plain
 from pcor.public.context import Words
 from pcor.public.window import Window
 from pcor.support.arrays import NDArray, np
@@ -44,6 +44,14 @@ class Histogram(Detector):
     has_kernel: ClassVar[bool] = True
     rare: float = 0.0025
     include_maximum: bool = True
+
+    @property
+    def in_words(self) -> str:
+        """Bins, as ranges."""
+        return (
+            "hardly any others are in its range, where the group is divided into many ranges of "
+            f"equal width: at most {plain(100 * self._share)} % of the group"
+        )
 
     def __post_init__(self) -> None:
         super().__post_init__()

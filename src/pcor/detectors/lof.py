@@ -69,6 +69,14 @@ class LOF(Detector):
     threshold: float = USUAL_THRESHOLD
     ties: str = "lower"
 
+    @property
+    def in_words(self) -> str:
+        """Density, as room around a value."""
+        return (
+            f"it has more room around it than the {self.k} values nearest to it have around them, "
+            f"more than {self.threshold:g} times as much"
+        )
+
     def __post_init__(self) -> None:
         super().__post_init__()
         check_whole("k", self.k)

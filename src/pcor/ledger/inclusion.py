@@ -7,7 +7,6 @@ its sentence. Nothing else may be more, less or other than what the entry holds.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,11 +16,8 @@ from sqlalchemy import Connection
 from pcor.errors import LedgerError, SignatureError
 from pcor.ledger.entries import Entry, Head, read_entries, read_entry
 from pcor.ledger.verification import check_books
-from pcor.public.wording import amount
+from pcor.releasing.certificate import without_metric
 from pcor.releasing.signature import portable
-
-# What follows the record's metric in a sentence: its unit, and on which side it lies.
-_AFTER_METRIC = re.compile(r"(?: .*?)?\) is (?:an outlier by|unusually \w+ in) ", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -82,17 +78,6 @@ def _tellings(stored: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     told = dict(stored)
     yield told
     metric = told.pop("metric_value", None)
-    sentence = None if metric is None else _without_metric(told, metric)
+    sentence = None if metric is None else without_metric(told, metric)
     if sentence is not None:
         yield told | {"sentence": sentence}
-
-
-def _without_metric(certificate: Mapping[str, Any], metric: float) -> str | None:
-    """Return its sentence as it is where the metric is not told; none if this cannot be seen."""
-    sentence = str(certificate.get("sentence"))
-    for head in (f"Record {certificate['record']}", f"If record {certificate['record']}"):
-        opening = f"{head} ({amount(metric, None)}"
-        after = _AFTER_METRIC.match(sentence, len(opening))
-        if sentence.startswith(opening) and after is not None:
-            return f"{head} is an outlier by {sentence[after.end() :]}"
-    return None

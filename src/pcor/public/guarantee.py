@@ -94,6 +94,19 @@ class Guarantee:
         """Return who or what it does not speak of, beginning with the record."""
         raise NotImplementedError
 
+    def exceptions(self, *, by_position: bool, unit: PrivacyUnit = ROW) -> tuple[str, ...]:
+        """Return for whom or what it does not hold, in words for everybody.
+
+        A certificate has ``not_protected``, which says it in full.
+        """
+        return (
+            *(("anybody who stands before this record in the data",) if by_position else ()),
+            "somebody who is in the data under several names"
+            if unit.is_person
+            else "all that somebody has in the data together, if that is several rows",
+            "what several letters about the same data tell together: it adds up",
+        )
+
     def validity(self, needed: str) -> str:
         """Return what is promised about the context itself."""
         raise NotImplementedError
@@ -174,6 +187,14 @@ class OCDP(Guarantee):
             "several releases taken together, beyond the sum of their epsilons and deltas between "
             "tables on which every queried record keeps its set of valid contexts",
             _TIME,
+        )
+
+    def exceptions(self, *, by_position: bool, unit: PrivacyUnit = ROW) -> tuple[str, ...]:
+        """Begin with those who change COE: to them nothing is promised."""
+        return (
+            "anybody without whom this record would stand out in other groups than it does now; "
+            "to them nothing is promised",
+            *super().exceptions(by_position=by_position, unit=unit),
         )
 
     def validity(self, needed: str) -> str:
@@ -343,6 +364,11 @@ class Promise:
         own = _RECORD_OF_PERSON if self.unit.is_person else _RECORD
         record = (own, _POSITION) if self.by_position else (own,)
         return self.guarantee.not_protected(record, self.delta, self.unit)
+
+    @property
+    def exceptions(self) -> tuple[str, ...]:
+        """For whom or what it does not hold, in words for everybody."""
+        return self.guarantee.exceptions(by_position=self.by_position, unit=self.unit)
 
     @property
     def validity(self) -> str:

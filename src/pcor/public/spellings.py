@@ -157,10 +157,15 @@ def read_words(who: str, words: object) -> tuple[str, ...]:
     if isinstance(words, str) or not isinstance(words, Sequence):
         raise SchemaError(f'{who}: missing_values must be a list of texts, such as ["?", "-1"]')
     for place, word in enumerate(words):
-        if not isinstance(word, str) or not word or word != word.strip(BLANKS):
+        if isinstance(word, str) and word.strip(BLANKS) not in ("", word):
             raise SchemaError(
-                f"{who}: each of missing_values must be a text that is not empty, without blanks "
-                f'at its ends; write "-1" for a number, not {word!r}'
+                f"{who}: missing_values has {word!r}, with a blank at an end; blanks at the ends "
+                f"of cells are passed over, so write {word.strip(BLANKS)!r}"
+            )
+        if not isinstance(word, str) or not word.strip(BLANKS):
+            raise SchemaError(
+                f"{who}: each of missing_values must be a text that is not empty; "
+                f'write "-1" for a number, not {word!r}'
             )
         _check_text(who, word)
         if word in words[:place]:

@@ -30,7 +30,10 @@ _WORDS_OF_NAMES = re.compile(r"\b(or|is|any|except|all|among)\b", re.IGNORECASE)
 _WORDS_OF_RANGES = re.compile(r"\b(or|is|any|except|to|under|more)\b", re.IGNORECASE)
 
 # What follows the context in the sentence of a certificate with facts (releasing/facts.py).
-_FACTS = re.compile(r": (about [\d,]+ |(half|[\d.]+ %) are below about )[^:]*$")
+_FACTS = re.compile(
+    r": (about [\d,]+ |(half|[\d.]+ %) are below about "
+    r"|the (median|[\d.]+ % quantile) (and the [\d.]+ % quantile )*could not be told )[^:]*$"
+)
 
 _READS_LIKE = (
     "a context reads like 'job is CEO or Lawyer; year is 2006 to 2008; any city except Rome', "

@@ -23,7 +23,15 @@ from pcor.errors import ParameterError, plain
 from pcor.public import wording
 from pcor.public.context import Context
 from pcor.public.guarantee import Promise
-from pcor.releasing.facts import Fact, in_words, is_rank, numbers_in_words, rounding_in_words
+from pcor.releasing.facts import (
+    Fact,
+    in_words,
+    is_rank,
+    numbers_in_words,
+    rounding_in_words,
+    spans,
+    untold,
+)
 from pcor.releasing.plan import Plan
 from pcor.releasing.signature import check_key, sign_page, signed, written
 from pcor.support import markup
@@ -36,6 +44,9 @@ if TYPE_CHECKING:
 
 FORMAT = "pcor-release/1"
 JSON_SCHEMA = Path(__file__).with_name("certificate.schema.json")
+# The factors of larger epsilons are not written out.
+_LARGEST_WRITTEN = 10
+
 NOT_PRIVATE = "NOT PRIVATE: drawn with a seeded generator, for tests only"
 
 
@@ -111,11 +122,13 @@ class Release:
                 engine = certificate.get("engine", "unknown")
                 value = certificate.get("metric_value")
                 if value is not None and not plan.settings.show_metric:
-                    # Told once, and not to be told again: the sentence is written anew.
+                    # Told once, and not to be told again: the rest of the sentence keeps its words,
+                    # by which a ledger finds it (ledger/inclusion.py).
                     hidden = cls(record, context, plan, private, engine=engine, facts=told)
                     dropped = ("metric_value", "signature")
                     kept = {name: one for name, one in certificate.items() if name not in dropped}
-                    return replace(hidden, stored=kept | {"sentence": str(hidden)})
+                    sentence = without_metric(certificate, value) or str(hidden)
+                    return replace(hidden, stored=kept | {"sentence": sentence})
                 return cls(
                     record,
                     context,
@@ -259,8 +272,13 @@ class Release:
         Raises:
             ParameterError: the template or the key is not one, or Jinja2 is not installed.
         """
-        from pcor.releasing.letter import template_of  # brings a template engine along
-
+        try:
+            from pcor.releasing.letter import template_of  # brings a template engine along
+        except ModuleNotFoundError:
+            raise ParameterError(
+                "pcor-client writes no letters: pip install 'pcor[letter]', or take \"Download a "
+                'letter" on the page of the service'
+            ) from None
         return template_of(template).write(self, key=key)
 
     def save(
@@ -290,6 +308,21 @@ class Release:
         check_target(Path(path), (".json", ".html", ".htm"), "the certificate")
         as_html = Path(path).suffix.lower() != ".json"
         write_text(path, self.to_html(key=key) if as_html else self.to_json(key=key) + "\n")
+
+
+# What follows the record's metric in a sentence: its unit, and on which side it lies.
+_AFTER_METRIC = re.compile(r"(?: .*?)?\) is (?:an outlier by|unusually \w+ in) ", re.DOTALL)
+
+
+def without_metric(certificate: Mapping[str, Any], metric: float) -> str | None:
+    """Return its sentence as it is where the metric is not told; none if this cannot be seen."""
+    sentence = str(certificate.get("sentence"))
+    for head in (f"Record {certificate['record']}", f"If record {certificate['record']}"):
+        opening = f"{head} ({wording.amount(metric, None)}"
+        after = _AFTER_METRIC.match(sentence, len(opening))
+        if sentence.startswith(opening) and after is not None:
+            return f"{head} is an outlier by {sentence[after.end() :]}"
+    return None
 
 
 def _software() -> str:
@@ -385,10 +418,22 @@ def plain_words(release: Release) -> str:
     told = "Who is in the group, and how many, is not told."
     if release.facts:
         told = "Who is in the group is not told, and its numbers only roughly."
+    if not _side_is_told(release):
+        told += f" Nor is it told whether this {metric} is high or low there."
     return (
         f"In plain words: {said} {told} That a record stands out does not mean that anything is "
         "wrong with it."
     )
+
+
+def _side_is_told(release: Release) -> bool:
+    """Tell whether a reader can see on which side of the others the record lies, about."""
+    schema, facts = release.plan.schema, release.facts
+    ranked = any(is_rank(fact.name) for fact in facts)
+    between = release.metric_value is not None and any(
+        fact.name != "count" and not spans(fact, schema.metric.grid) for fact in facts
+    )
+    return release.plan.detector.side is not None or ranked or between
 
 
 def _numbers(release: Release) -> str:
@@ -402,8 +447,14 @@ def _numbers(release: Release) -> str:
     return markup.table(("number", "about", "between", "epsilon"), rows) + markup.paragraph(
         f"Each was made uncertain on purpose. The true number lies in its interval in at least "
         f"{chance} of 100 cases: that follows from how the noise is made, and from nothing else. "
-        f"The record itself is counted.{rounding and ' '}{rounding}"
+        f"The record itself is counted.{rounding and ' '}{rounding}{_nothing(release)}"
     )
+
+
+def _nothing(release: Release) -> str:
+    """Say which of the numbers say nothing, and why."""
+    said = untold(release.facts, release.plan.schema)
+    return f" {said[0].upper()}{said[1:]}: the interval rules nothing out." if said else ""
 
 
 def _legend(plan: Plan) -> list[str]:
@@ -412,11 +463,11 @@ def _legend(plan: Plan) -> list[str]:
         "The group is every row that has, for each attribute, one of the values that are not "
         "struck through."
     ]
-    rule = _rule(plan)
+    rule = documented_rule(plan)
     if rule:
         items.append(f"{plan.detector.name} is the rule that decides what is unusual: {rule}")
     epsilon = float(plan.bill.epsilon)
-    factor = f", here about {math.exp(epsilon):.3g}" if epsilon <= 20 else ""
+    factor = f", here at most {factor_in_words(epsilon)}" if epsilon <= _LARGEST_WRITTEN else ""
     slack = ", apart from the slack delta" if plan.bill.delta else ""
     items.append(
         f"epsilon is the cost in privacy. With or without {plan.schema.unit.whose} of somebody "
@@ -426,7 +477,19 @@ def _legend(plan: Plan) -> list[str]:
     return items
 
 
-def _rule(plan: Plan) -> str:
+def factor_in_words(epsilon: float) -> str:
+    """Write exp(epsilon), never as less than it is.
+
+    >>> factor_in_words(0.5), factor_in_words(1), factor_in_words(10), factor_in_words(50)
+    ('1.65', '2.72', '22,027', 'exp(50)')
+    """
+    if epsilon > _LARGEST_WRITTEN:
+        return f"exp({epsilon:g})"
+    factor = math.exp(epsilon)
+    return f"{math.ceil(factor):,}" if factor > 100 else f"{math.ceil(100 * factor) / 100:g}"
+
+
+def documented_rule(plan: Plan) -> str:
     """Return the first sentence of the detector's documentation with its settings put in."""
     # The adapter's own documentation does not say what the thing inside it does.
     documented = type(plan.detector).__doc__ if plan.detector.documents_its_rule else None

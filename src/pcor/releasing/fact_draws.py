@@ -121,7 +121,8 @@ def draw_facts(
     facts: Sequence[PlannedFact], rows: FactRows, mask: int, chooser: RandomSource
 ) -> list[Fact]:
     """Return the facts of a context, with noise, and made not to contradict one another."""
-    return plausible([_drawn(fact, rows, mask, chooser) for fact in facts])
+    drawn = [_drawn(fact, rows, mask, chooser) for fact in facts]
+    return plausible(drawn, fact_grid(facts))
 
 
 def _drawn(fact: PlannedFact, rows: FactRows, mask: int, chooser: RandomSource) -> Fact:

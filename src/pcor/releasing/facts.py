@@ -14,6 +14,7 @@ rest. The true numbers are in ``pcor.releasing.fact_draws``; docs/proofs/facts.m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -360,13 +361,14 @@ class Fact:
         return cls(str(told["name"]), *numbers, Fraction(told["epsilon"]), by_person)
 
 
-def plausible(facts: Sequence[Fact]) -> list[Fact]:
+def plausible(facts: Sequence[Fact], grid: MetricGrid | None = None) -> list[Fact]:
     """Return facts that do not contradict one another: post-processing, which costs nothing.
 
-    A rank is not above the count, quantiles rise. An interval is never made smaller.
+    A rank is not above the count, quantiles rise; one whose interval says nothing gives way to the
+    others. An interval is never made smaller.
     """
     count = next((fact.value for fact in facts if fact.name == "count"), None)
-    points = iter(sorted(fact.value for fact in facts if _is_quantile(fact)))
+    points = iter(_rising([fact for fact in facts if _is_quantile(fact)], grid))
     made = []
     for fact in facts:
         value = next(points) if _is_quantile(fact) else fact.value
@@ -376,6 +378,46 @@ def plausible(facts: Sequence[Fact]) -> list[Fact]:
             replace(fact, value=value, low=min(fact.low, value), high=max(fact.high, value))
         )
     return made
+
+
+def _rising(quantiles: Sequence[Fact], grid: MetricGrid | None) -> list[float]:
+    """Return the values of quantiles in order; one that says nothing moves none of the others."""
+    rest = sorted(fact.value for fact in quantiles if not spans(fact, grid))
+    values: list[float] = []
+    least = -math.inf
+    for fact in quantiles:
+        if spans(fact, grid):
+            values.append(min([max(fact.value, least), *rest[:1]]))
+        else:
+            least = rest.pop(0)
+            values.append(least)
+    return sorted(values)
+
+
+def spans(fact: Fact, grid: MetricGrid | None) -> bool:
+    """Tell whether the interval of a quantile has the whole grid in it, and so says nothing.
+
+    That is decided on released numbers, and costs nothing.
+    """
+    return (
+        grid is not None and _is_quantile(fact) and fact.low <= grid.low and fact.high >= grid.high
+    )
+
+
+def untold(facts: Sequence[Fact], schema: Schema) -> str:
+    """Say which quantiles epsilon was too small for; "" where each says something.
+
+    >>> schema = Schema({"column": "pay", "low": 0, "high": 500, "step": 50}, {"job": ["cook"]})
+    >>> untold([Fact("median", 300, 0, 500, Fraction(1, 10))], schema)
+    'the median could not be told at this epsilon'
+    """
+    names = [_named(fact.name) for fact in facts if spans(fact, schema.metric.grid)]
+    return f"{' and '.join(names)} could not be told at this epsilon" if names else ""
+
+
+def _named(name: str) -> str:
+    """Return a quantile as a sentence names it."""
+    return "the median" if name == "median" else f"the {plain(100 * _quantile(name))} % quantile"
 
 
 def _is_quantile(fact: Fact) -> bool:
@@ -429,6 +471,8 @@ def in_words(facts: Sequence[Fact], schema: Schema, detector: Detector) -> str:
     counted: list[str] = []
     quantiles: list[str] = []
     for fact in facts:
+        if spans(fact, schema.metric.grid):
+            continue
         if _is_quantile(fact):
             quantiles.append(_quantile_in_words(fact, schema, bare=bool(quantiles)))
         elif fact.name == "count":
@@ -442,7 +486,8 @@ def in_words(facts: Sequence[Fact], schema: Schema, detector: Detector) -> str:
         kept = f"of each person at most {schema.unit.rows:,} {schema.noun} are counted"
     else:
         kept = ""
-    return "; ".join(filter(None, [", ".join(counted), " and ".join(quantiles), kept]))
+    parts = [", ".join(counted), " and ".join(quantiles), untold(facts, schema), kept]
+    return "; ".join(filter(None, parts))
 
 
 def counted_noun(people: bool, schema: Schema) -> str:

@@ -8,23 +8,31 @@ a sandbox: a template can call nothing and read no file. The certificate goes wi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pcor.errors import ParameterError, sendable
+from pcor.errors import ParameterError, did_you_mean, sendable
 from pcor.public import wording
-from pcor.releasing.certificate import NOT_PRIVATE, Release, carried, day_of, plain_words
-from pcor.releasing.facts import Fact, counted_noun, is_rank, rank_side, rounding_in_words
+from pcor.releasing.certificate import (
+    NOT_PRIVATE,
+    Release,
+    carried,
+    day_of,
+    documented_rule,
+    factor_in_words,
+    plain_words,
+)
+from pcor.releasing.facts import Fact, counted_noun, is_rank, rank_side, rounding_in_words, spans
+from pcor.releasing.plan import Plan
 from pcor.releasing.quantile_bar import BarMark, BarPoint, quantile_bar
 from pcor.releasing.signature import check_key, sign_page
 from pcor.support.ed25519 import ALGORITHM, SigningKey
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import Environment, Template, nodes
 
 NAME = "letter.html"
 BUILT_IN = Path(__file__).with_name(NAME)
@@ -39,12 +47,14 @@ class LetterFact:
         value: what it is, about.
         low: the true one is at least this,
         high: and at most this, as likely as the letter says.
+        told: false where the interval rules nothing out; the value then says so in words.
     """
 
     words: str
     value: str
     low: str
     high: str
+    told: bool = True
 
 
 @dataclass(frozen=True)
@@ -60,6 +70,7 @@ class LetterWords:
         sentence: the whole sentence.
         comparison: what the numbers say, where only they tell how the record stands in the group.
         plain_words: what it means, and what it does not.
+        rule: when a value is unusual by the rule that was used, a sentence; or nothing.
         group: attribute and values, for those that the group restricts.
         facts: the numbers that were paid for.
         confidence: in how many of 100 cases the true ones lie between theirs.
@@ -72,6 +83,7 @@ class LetterWords:
         definition: the guarantee by its name.
         validity: what is promised of the group itself.
         not_protected: who or what the promise does not speak of.
+        exceptions: the same in words for everybody, as ends of a sentence.
         warning: for draws that are for tests only.
         algorithm: of the signature.
         key: the public key that checks it; nothing where it is not signed.
@@ -89,6 +101,7 @@ class LetterWords:
     sentence: str
     comparison: str
     plain_words: str
+    rule: str
     group: tuple[tuple[str, str], ...]
     facts: tuple[LetterFact, ...]
     confidence: str
@@ -101,6 +114,7 @@ class LetterWords:
     definition: str
     validity: str
     not_protected: tuple[str, ...]
+    exceptions: tuple[str, ...]
     warning: str
     algorithm: str
     key: str
@@ -115,8 +129,12 @@ _MADE_UP = LetterWords(
     **{field.name: field.name for field in fields(LetterWords)}  # type: ignore[arg-type]
     | {
         "group": (("region", "urban"),),
-        "facts": (LetterFact("half are below", "800", "750", "900"),),
+        "facts": (
+            LetterFact("half are below", "800", "750", "900"),
+            LetterFact("95 % are below", "could not be told", "0 or less", "9 or more", told=False),
+        ),
         "not_protected": ("the record",),
+        "exceptions": ("somebody with several rows",),
     }
 )
 _NOTHING = replace(
@@ -124,7 +142,9 @@ _NOTHING = replace(
     group=(),
     facts=(),
     not_protected=(),
+    exceptions=(),
     comparison="",
+    rule="",
     rounding="",
     picture="",
     delta="",
@@ -201,6 +221,8 @@ def _compiled(name: str, path: Path) -> Template:
         ) from None
     try:
         text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ParameterError(f"the template {name!r} cannot be read: no such file") from None
     except (OSError, UnicodeDecodeError):
         raise ParameterError(
             f"the template {name!r} cannot be read: it must be a text in UTF-8"
@@ -214,11 +236,31 @@ def _compiled(name: str, path: Path) -> Template:
         keep_trailing_newline=True,
     )
     try:
+        _check_blocks(name, environment.parse(text), environment)
         return environment.from_string(text)
     except TemplateError as error:
         line = getattr(error, "lineno", None)
         where = "" if line is None else f", line {line}"
         raise ParameterError(f"the template {name!r}{where}: {error.message}") from None
+
+
+def _check_blocks(name: str, page: nodes.Template, environment: Environment) -> None:
+    """Refuse a block that ours does not have, in a template that extends it: it would be lost."""
+    from jinja2 import nodes
+
+    extended = [one.template for one in page.find_all(nodes.Extends)]
+    if not any(isinstance(one, nodes.Const) and one.value == NAME for one in extended):
+        return
+    ours = environment.get_template(NAME).blocks
+    blocks = list(page.find_all(nodes.Block))
+    within = {inner for block in blocks for inner in block.find_all(nodes.Block)}
+    for block in blocks:
+        if block.name not in ours and block not in within:
+            near = did_you_mean(block.name, ours)
+            raise ParameterError(
+                f"the template {name!r}, line {block.lineno}: unknown block {block.name!r}"
+                f"{near or '; the blocks are: ' + ', '.join(ours)}"
+            )
 
 
 # -- what a letter says ----------------------------------------------------------------------------
@@ -228,6 +270,7 @@ def letter_words(release: Release, certificate: Mapping[str, Any], key: str) -> 
     """Return all that a letter says of a release, from its certificate and its plan."""
     schema, promise = release.plan.schema, certificate["promise"]
     facts = certificate.get("facts", ())
+    counted = any(fact["name"] == "count" for fact in facts)
     return LetterWords(
         record=str(release.record),
         dataset=str(certificate["dataset"]),
@@ -237,18 +280,20 @@ def letter_words(release: Release, certificate: Mapping[str, Any], key: str) -> 
         sentence=str(release),
         comparison=release.comparison,
         plain_words=plain_words(release),
+        rule=_rule(release.plan),
         group=tuple(wording.clauses(schema, release.context.mask, most=wording.SHOWN)),
-        facts=tuple(_fact(release, fact) for fact in facts),
+        facts=tuple(_fact(release, fact, counted=counted) for fact in facts),
         confidence=f"{100 * min((fact['confidence'] for fact in facts), default=1):g}",
         rounding=rounding_in_words([Fact.from_dict(fact) for fact in facts], schema),
         picture=_picture(release, facts),
         epsilon=str(promise["epsilon"]),
         delta="" if release.plan.bill.delta == 0 else str(promise["delta"]),
-        factor=_factor(release.epsilon),
+        factor=factor_in_words(release.epsilon),
         whose=schema.unit.whose,
         definition=str(promise["definition"]),
         validity=str(promise["validity"]),
         not_protected=tuple(promise["not_protected"]),
+        exceptions=release.promise.exceptions,
         warning="" if release.private else NOT_PRIVATE,
         algorithm=ALGORITHM,
         key=key,
@@ -259,19 +304,28 @@ def letter_words(release: Release, certificate: Mapping[str, Any], key: str) -> 
     )
 
 
-def _factor(epsilon: float) -> str:
-    """Write exp(epsilon), never as less than it is.
+def _rule(plan: Plan) -> str:
+    """Say in a sentence when a value is unusual by the rule: in its own words, or as documented."""
+    detector = plan.detector
+    words = detector.in_words if "in_words" in vars(type(detector)) else ""
+    if words:
+        return f"By the rule that was used ({detector.name}), a value is unusual if {words}."
+    documented = documented_rule(plan)
+    return f"The rule that was used ({detector.name}): {documented}" if documented else ""
 
-    >>> _factor(0.5), _factor(1), _factor(50)
-    ('1.65', '2.72', 'exp(50)')
-    """
-    return f"{math.ceil(100 * math.exp(epsilon)) / 100:g}" if epsilon <= 10 else f"exp({epsilon:g})"
 
-
-def _fact(release: Release, fact: Mapping[str, Any]) -> LetterFact:
+def _fact(release: Release, fact: Mapping[str, Any], *, counted: bool) -> LetterFact:
     value, high = (_written(release, fact, fact[part]) for part in ("value", "high"))
     low = _written(release, fact, fact["low"], unit=False)  # "between 750 and 900 dollars"
-    return LetterFact(_fact_words(release, fact), value, low, high)
+    told = _tells(release, fact)
+    value = value if told else "could not be told"
+    words = _fact_words(release, fact, counted=counted)
+    return LetterFact(words, value, low, high, told)
+
+
+def _tells(release: Release, fact: Mapping[str, Any]) -> bool:
+    """Tell whether a fact says anything: not one whose interval has the whole grid in it."""
+    return not spans(Fact.from_dict(fact), release.plan.schema.metric.grid)
 
 
 def _written(release: Release, fact: Mapping[str, Any], number: float, *, unit: bool = True) -> str:
@@ -282,18 +336,24 @@ def _written(release: Release, fact: Mapping[str, Any], number: float, *, unit: 
     return wording.amount(number, metric.unit if unit else None) + beyond
 
 
-def _fact_words(release: Release, fact: Mapping[str, Any]) -> str:
-    """Say which number a fact is; one of a kind that is not known here keeps its name."""
+def _fact_words(release: Release, fact: Mapping[str, Any], *, counted: bool = False) -> str:
+    """Say which number a fact is; one of a kind that is not known here keeps its name.
+
+    Args:
+        release: gives the words.
+        fact: as the certificate has it.
+        counted: whether a count has said before who they are.
+    """
     name = str(fact["name"])
     share = _share(name)
     if share is not None:
         return "half are below" if share == 0.5 else f"{100 * share:g} % are below"
+    noun = counted_noun(fact.get("counts") == "people", release.plan.schema)
     if name == "count":
-        people = fact.get("counts") == "people"
-        return f"number of {counted_noun(people, release.plan.schema)}"
+        return f"number of {noun}"
     if is_rank(name):
         side = rank_side(name, release.plan.detector)
-        return f"of them at least as {side}, this one included"
+        return f"{'of them' if counted else noun} at least as {side}, this one included"
     return name
 
 
@@ -309,7 +369,7 @@ def _share(name: str) -> float | None:
 
 
 def _picture(release: Release, facts: Sequence[Mapping[str, Any]]) -> str:
-    """Draw the quantiles, and the record between them where its metric is shown."""
+    """Draw the quantiles that say something, and the record where its metric is shown."""
     points = [
         BarPoint(
             _fact_words(release, fact),
@@ -319,7 +379,7 @@ def _picture(release: Release, facts: Sequence[Mapping[str, Any]]) -> str:
             _written(release, fact, fact["value"]),
         )
         for fact in facts
-        if _share(fact["name"]) is not None
+        if _share(fact["name"]) is not None and _tells(release, fact)
     ]
     value, unit = release.metric_value, release.plan.schema.metric.unit
     mark = None if value is None else BarMark(value, f"this record: {wording.amount(value, unit)}")

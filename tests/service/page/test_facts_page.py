@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -82,13 +83,15 @@ def test_the_answer_with_facts_on_the_page(chrome: Browser, where: Site) -> None
         one.picture("30-plan-with-facts")
         one.page.get_by_role("button", name="Confirm and spend epsilon 6").click()
         sentence = one.page.locator("h1.sentence")
-        expect(sentence).to_contain_text("half are below about")
+        expect(sentence).to_contain_text(
+            re.compile("half are below about|median could not be told")
+        )
         expect(one.page.get_by_role("heading", name="Numbers about the group")).to_be_visible()
         with one.page.expect_download() as downloading:
             one.page.get_by_role("link", name="Download as JSON").click()
         certificate = json.loads(Path(downloading.value.path()).read_text())
         for fact in certificate["facts"]:
-            expect(one.page.locator("article")).to_contain_text(f"about {fact['value']:,}")
+            expect(one.page.locator("article")).to_contain_text(f"{fact['value']:,}")
         expect(one.page.locator("article")).to_contain_text("is first rounded to steps of")
         one.picture("31-answer-with-facts")
         one.page.set_viewport_size(NARROW)
