@@ -253,3 +253,16 @@ def merged(cells: CellTable) -> CellTable:
         counts=np.array([counted[key] for key in keys], dtype=np.int32),
         pair_cells=numbers,
     )
+
+
+def tied(values: int, k: int) -> Validity:
+    """Return V between piles of ties, more than k on each side, and rows that do not matter.
+
+    A bound gives up on so many candidates; only the far rows need the values.
+    """
+    pile = 2 * k - 1
+    value = [0] * (2 * pile + 1) + list(range(1, values))
+    pay = [0.0] + [-1.0] * pile + [1.0] * pile + [-100.0 - far for far in range(1, values)]
+    schema = pcor.Schema(metric="pay", attributes={"value": list(range(values))})
+    table = pcor.Table(pa.table({"value": value, "pay": pay}), schema)
+    return Validity(table, table.record(0), pcor.LOF(k=k, min_population=3))

@@ -17,7 +17,7 @@ from pcor.search.subtrees import Subtrees, subtrees
 from pcor.search.validity import Validity
 from tests.helpers import naive
 from tests.helpers.family_tables import family_table
-from tests.helpers.kernel_cases import EXAMPLES, SMALL, Case, cases, lofs
+from tests.helpers.kernel_cases import EXAMPLES, SMALL, Case, cases, lofs, tied
 
 # Enough free values for subtrees, few enough for every context to be judged by itself.
 SHAPES = [*SMALL, (6, 6), (4, 4, 4), (11,), (3, 3, 3, 3)]
@@ -144,19 +144,6 @@ def test_one_box_is_enough_where_no_context_differs(metric: float, boxes: int) -
     )
     assert len(bases) == boxes
     assert opens.tolist() == [(1 << 10) - 1] * boxes
-
-
-def tied(values: int, k: int) -> Validity:
-    """Return V between piles of ties, more than k on each side, and rows that do not matter.
-
-    A bound gives up on so many candidates; only the far rows need the values.
-    """
-    pile = 2 * k - 1
-    value = [0] * (2 * pile + 1) + list(range(1, values))
-    pay = [0.0] + [-1.0] * pile + [1.0] * pile + [-100.0 - far for far in range(1, values)]
-    schema = pcor.Schema(metric="pay", attributes={"value": list(range(values))})
-    table = pcor.Table(pa.table({"value": value, "pay": pay}), schema)
-    return Validity(table, table.record(0), pcor.LOF(k=k, min_population=3))
 
 
 @pytest.mark.parametrize(("values", "k"), [(8, 2), (12, 2), (12, 3), (13, 3)])

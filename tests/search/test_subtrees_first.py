@@ -17,8 +17,7 @@ from pcor.search.best_first import BestFirst
 from pcor.search.subtrees_first import SubtreesFirst, valid_first
 from pcor.search.validity import Validity
 from tests.helpers.family_tables import FamilyTable, family_table
-from tests.helpers.kernel_cases import EXAMPLES, Case, cases, lofs
-from tests.search.test_subtrees import tied
+from tests.helpers.kernel_cases import EXAMPLES, Case, cases, lofs, tied
 
 SHAPES = [(4,), (3, 3), (2, 3, 2), (5, 4), (3, 3, 3)]
 
