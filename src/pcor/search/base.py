@@ -81,10 +81,6 @@ class Explorer:
         """Return contexts of the space as rows of their steps."""
         return self.space.rows_of(pack(masks, self.space.schema.width))
 
-    def masks(self, rows: ContextBits) -> list[int]:
-        """Return rows of steps as contexts."""
-        return as_masks(self.space.words_of_rows(rows))
-
     def every_valid(self) -> list[int]:
         """Return all valid contexts of the space."""
         return [
