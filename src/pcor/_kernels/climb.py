@@ -13,9 +13,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from pcor._kernels import kernel
+from pcor._kernels import inlined, kernel
 
 Array = Any
 
@@ -43,7 +42,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
 
 
-@njit(cache=True, inline="always")
+@inlined
 def uniform(state: Array) -> float:
     """Return the next number from 0 to 1, 1 not included."""
     state[0] += _GOLDEN
