@@ -1,6 +1,6 @@
 """The contexts of a record by falling margin score, from a heap of boxes of contexts.
 
-A box is a base and open steps (``subtrees``). With people U, rows n, and the margins of cells split
+A box is a base and open steps (``boxes``). With people U, rows n, and the margins of cells split
 into gains (rows that are not in the record's region add to the margin) and losses (rows that are
 take away), every context S between the base B and the largest context L has
 
@@ -21,8 +21,7 @@ import numpy as np
 from pcor._kernels import kernel
 from pcor._kernels.best_first import pop, push
 from pcor._kernels.bits import lowest_bit, number_of
-from pcor._kernels.box_size import contexts_of
-from pcor._kernels.subtrees import Steps
+from pcor._kernels.boxes import Steps, contexts_of
 from pcor._kernels.total_table import TotalTable, total
 
 Array = Any

@@ -16,7 +16,7 @@ import numpy as np
 from pcor._kernels import kernel
 from pcor._kernels.best_first import pop, push
 from pcor._kernels.bits import lowest_bit, number_of
-from pcor._kernels.box_size import contexts_of
+from pcor._kernels.boxes import Steps, all_steps, contexts_of
 from pcor._kernels.subtrees import (
     BASE,
     INVALID,
@@ -26,7 +26,6 @@ from pcor._kernels.subtrees import (
     SUMS,
     VALID,
     SideRows,
-    Steps,
     SubtreeWalk,
     begin,
     child,
@@ -65,9 +64,7 @@ def start(
 ) -> tuple[SubtreeWalk, Boxes]:
     """Return a walk with one box, the whole space."""
     boxes = _room(64)
-    everything = np.uint64(0)
-    for own in steps.lower:
-        everything |= own
+    everything = all_steps(steps)
     new_node(np.uint64(0), everything, boxes.nodes[0])
     boxes.used[0] = push(boxes.heap, 0, total(weights, everything), 0, 0)
     boxes.used[1] = 1

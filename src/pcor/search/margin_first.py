@@ -24,8 +24,8 @@ from pcor.search.validity import Validity
 from pcor.support.arrays import np
 
 if TYPE_CHECKING:
+    from pcor._kernels.boxes import Steps
     from pcor._kernels.margin_heap import MarginTables
-    from pcor._kernels.subtrees import Steps
     from pcor._kernels.total_table import TotalTable
 
 # Boxes looked at for one context that is asked for, before what was found is handed on.
@@ -79,9 +79,10 @@ class BoxedMarginOrder(MarginOrder):
     def _boxes(self) -> Numbers:
         """Return the heap, which begins with the whole space."""
         if self._heap is None:
+            from pcor._kernels.boxes import all_steps
             from pcor._kernels.margin_heap import highest_score
 
-            everything = (1 << len(self._space.steps)) - 1
+            everything = all_steps(self._steps)
             bound = highest_score(self._tables, np.uint64(0), np.uint64(everything))
             self._heap = np.array([[bound, 0, everything]], dtype=np.int64)
         return self._heap

@@ -21,7 +21,8 @@ from pcor.support.arrays import NDArray, np
 from pcor.support.threads import one_by_one
 
 if TYPE_CHECKING:
-    from pcor._kernels.subtrees import SideRows, Steps
+    from pcor._kernels.boxes import Steps
+    from pcor._kernels.subtrees import SideRows
 
 # Bounds allow for the rounding of sums of so many terms (``_kernels.lof_subtree``).
 _MOST_NEIGHBOURS = 100
@@ -71,7 +72,8 @@ class Subtrees:
             first: the index of the first of them.
             size: how many there are, the product of the inner chains' levels.
         """
-        from pcor._kernels.subtrees import mark_boxes, valid_boxes
+        from pcor._kernels.boxes import mark_boxes
+        from pcor._kernels.subtrees import valid_boxes
 
         valid = np.zeros(size, dtype=bool)
         parts = self._parts(first, size)
