@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pcor._kernels import kernel
-from pcor._kernels.bits import count_bits, lowest_bit, number_of
+from pcor._kernels.bits import count_bits, highest_bit, lowest_bit, number_of
 
 Array = Any
 
@@ -50,6 +50,24 @@ def contexts_of(rest: int, steps: Steps) -> int:
         left &= ~chain
         size *= count_bits(chain) + 1
     return int(size)
+
+
+@kernel
+def without_largest(base: int, rest: int, steps: Steps) -> Array:
+    """Return what is left of a box without its largest context: disjoint boxes, base and open.
+
+    With the highest open step of one chain out, those of earlier chains in, and of later ones open.
+    """
+    boxes, count = np.empty((len(steps.lower), 2), np.uint64), 0
+    left = rest
+    while left:
+        chain = left & steps.higher[number_of(lowest_bit(left))]
+        left &= ~chain
+        boxes[count, 0], boxes[count, 1] = base, rest & ~highest_bit(chain)
+        count += 1
+        base |= chain
+        rest &= ~chain
+    return boxes[:count]
 
 
 @kernel

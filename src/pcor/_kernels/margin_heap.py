@@ -21,7 +21,7 @@ import numpy as np
 from pcor._kernels import kernel
 from pcor._kernels.best_first import pop, push
 from pcor._kernels.bits import lowest_bit, number_of
-from pcor._kernels.boxes import Steps, contexts_of
+from pcor._kernels.boxes import Steps, contexts_of, without_largest
 from pcor._kernels.total_table import TotalTable, total
 
 Array = Any
@@ -71,7 +71,8 @@ def next_best(
         if highest_score(tables, base | rest, base | rest) == bound:
             found[count, 0], found[count, 1] = bound, base | rest
             count += 1
-            size = _push_rest(tables, steps, heap, size, base, rest)
+            for box in without_largest(base, rest, steps):
+                size = _push(tables, heap, size, box[0], box[1])
             continue
         step = _most_lossy(tables.losses, steps, base | rest, rest)
         gone = rest & steps.lower[step]
@@ -118,33 +119,6 @@ def _most_lossy(losses: TotalTable, steps: Steps, largest: int, rest: Any) -> in
         if without < fewest:
             best, fewest = step, without
     return best
-
-
-@kernel
-def _push_rest(
-    tables: MarginTables, steps: Steps, heap: Array, size: int, base: int, rest: int
-) -> int:
-    """Push what is left of a box without its largest context, as disjoint boxes.
-
-    With the highest open step of one chain out, those of earlier chains in, and of later ones open.
-    """
-    left = rest
-    while left:
-        chain = left & steps.higher[number_of(lowest_bit(left))]
-        left &= ~chain
-        size = _push(tables, heap, size, base, rest & ~_highest(chain))
-        base |= chain
-        rest &= ~chain
-    return size
-
-
-@kernel
-def _highest(chain: Any) -> Any:
-    """Return the highest of some steps."""
-    left = chain
-    while left & (left - np.uint64(1)):
-        left &= left - np.uint64(1)
-    return left
 
 
 @kernel
