@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from pcor._kernels.total_table import TotalTable
     from pcor.rows.cells import Cells
 
-# MiB that boxes may take if nobody says otherwise.
-USUAL_MEMORY = 512
-
 # Bytes of a box in the heap, with the room that it leaves unused when it grows.
 _BYTES = 350
 
