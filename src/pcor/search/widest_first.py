@@ -160,14 +160,11 @@ class _Climb:
 
     def run(self, given: ContextBits) -> Words:
         """Return all valid contexts met, as words, those given included; some more than once."""
-        self._keep(given)
+        self._valid.append(self._explorer.space.words_of_rows(given))
         beginnings = self._beginnings(given)
         if len(beginnings) and not beginnings[0].all():  # the full context is the widest
             self._climb(beginnings)
         return np.concatenate(self._valid)
-
-    def _keep(self, rows: ContextBits) -> None:
-        self._valid.append(self._explorer.space.words_of_rows(rows))
 
     def _beginnings(self, given: ContextBits) -> ContextBits:
         """Return valid contexts to start from: corners of the space, the given one, random ones."""
