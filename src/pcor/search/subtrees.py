@@ -117,8 +117,7 @@ def settles_boxes(detector: Detector, brevity: int) -> bool:
 
 def bound_rule(validity: Validity, space: Space) -> FactorRule | None:
     """Return the detector's rule, if it is a factor that a walk over the space can bound."""
-    # Whoever has verdicts of its own is asked for them.
-    rule = validity.detector.factor_rule if type(validity) is Validity else None
+    rule = validity.detector.factor_rule if validity.asks_detector else None
     if rule is None or rule.k > _MOST_NEIGHBOURS or len(space.steps) > MOST_STEPS:
         return None
     return rule
