@@ -45,21 +45,21 @@ class Case:
         chosen = numbers.random((SIDE, len(self.space.steps))) < numbers.random((SIDE, 1))
         self.at = chosen.astype(np.uint8)
         for row in self.at:
-            climb.into_family(row, self.steps[1])
+            climb.into_family(row, self.steps.chains)
         self.state = numbers.integers(1, 1 << 60, 1).astype(np.uint64)
         self.numbers = SplitMix(int(self.state[0]))
-        self.of = [self.climbing(number) for number in range(len(self.guesses[0]))]
+        self.of = [self.climbing(number) for number in range(len(self.guesses.rows))]
         which = numbers.integers(0, len(self.of), SIDE)
         height = np.array(
             [self.of[g].width(c) for g, c in zip(which, self.contexts(), strict=True)]
         )
         stuck, arrived = numbers.integers(0, 4, SIDE), numbers.random(SIDE) < 0.5
-        self.climbers = (self.at, which, height, stuck, arrived)
+        self.climbers = climb.Climbers(self.at, which, height, stuck, arrived)
 
     def climbing(self, number: int) -> Climbing:
-        rows, _, own = self.guesses
-        chains = [tuple(chain) for chain in self.steps[1].tolist()]
-        return Climbing(self.steps[0].tolist(), rows[number].tolist(), own[number].tolist(), chains)
+        rows, own = self.guesses.rows[number].tolist(), self.guesses.own[number].tolist()
+        chains = [tuple(chain) for chain in self.steps.chains.tolist()]
+        return Climbing(self.steps.attribute.tolist(), rows, own, chains)
 
     def contexts(self) -> list[set[int]]:
         return [set(np.flatnonzero(row).tolist()) for row in self.at]
@@ -86,7 +86,7 @@ seeds = pytest.mark.parametrize("seed", range(3))
 def test_proposals_are_those_of_the_plain_rule(name: str, bits: int, seed: int) -> None:
     case = Case(name, seed)
     table, factors = np.zeros(bits // 64, dtype=np.uint64), case.guess.factors()
-    out = (
+    out = climb.Proposals(
         np.zeros((SIDE**2 + 1, case.at.shape[1]), dtype=np.uint8),
         np.zeros((SIDE**2, len(case.guess.full)), dtype=np.uint64),
         np.zeros(SIDE**2),
@@ -95,19 +95,19 @@ def test_proposals_are_those_of_the_plain_rule(name: str, bits: int, seed: int) 
     kept = climb.propose(case.climbers, case.steps, case.guesses, (table, factors), case.state, out)
     expected, tried = [], set()
     for climber, at in enumerate(case.contexts()):
-        of = case.of[case.climbers[1][climber]]
+        of = case.of[case.climbers.guess[climber]]
         for _ in range(SIDE):
             proposed = of.proposal(at, case.numbers)
             place = places(table, factors, proposed)
-            if of.width(proposed) > case.climbers[2][climber] + 1e-9 and place not in tried:
+            if of.width(proposed) > case.climbers.height[climber] + 1e-9 and place not in tried:
                 tried.add(place)
                 expected.append((climber, proposed, of.width(proposed)))
     assert kept == len(expected) > 0
-    assert out[3][:kept].tolist() == [climber for climber, _, _ in expected]
+    assert out.climbers[:kept].tolist() == [climber for climber, _, _ in expected]
     assert (
-        out[1][:kept] == pack([case.mask(p) for _, p, _ in expected], case.space.schema.width)
+        out.words[:kept] == pack([case.mask(p) for _, p, _ in expected], case.space.schema.width)
     ).all()
-    assert out[2][:kept] == pytest.approx([width for _, _, width in expected], rel=1e-12)
+    assert out.widths[:kept] == pytest.approx([width for _, _, width in expected], rel=1e-12)
     assert {place for place in range(bits) if int(table[place // 64]) >> place % 64 & 1} == tried
 
 
@@ -162,7 +162,7 @@ def test_climbers_step_to_their_widest_valid_proposal(name: str, seed: int) -> N
     wide = low[whose] + numbers.integers(1, 4, count)
     valid = numbers.random(count) < 0.5
     words = np.zeros((count, 1), dtype=np.uint64)
-    climb.step_up(case.climbers, (proposed, words, wide, whose), valid)
+    climb.step_up(case.climbers, climb.Proposals(proposed, words, wide, whose), valid)
     for climber in range(SIDE):
         own = [n for n in range(count) if valid[n] and whose[n] == climber]
         if own:

@@ -45,7 +45,8 @@ def found(validity: Validity) -> list[int]:
 
 def from_one_box(validity: Validity) -> list[int]:
     """Return what a walk finds that is not shared out: it decides every step itself."""
-    from pcor._kernels.subtrees import box_members, valid_boxes
+    from pcor._kernels.boxes import box_members
+    from pcor._kernels.subtrees import valid_boxes
 
     walk = walk_of(validity)
     every = np.uint64((1 << len(walk.steps.lower)) - 1)

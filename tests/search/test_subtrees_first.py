@@ -53,7 +53,7 @@ def check(
     """Compare with the order in which contexts are met one by one."""
     weights = validity.table.cells.cell_counts
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(heaviest_valid, "_BYTES", (heaviest_valid.USUAL_MEMORY << 20) // room[0])
+        patch.setattr(heaviest_valid, "_BYTES", (1 << 20) // room[0])
         patch.setattr(heaviest_valid, "_MOST_OF_RANGE", room[1])
         patch.setattr(best_first, "FIRST_STEP", step)
         patch.setattr(best_first, "LARGEST_STEP", step)
@@ -61,7 +61,7 @@ def check(
         patch.setattr(subtrees_first, "_WALK_AFTER", walk)
         patch.setattr(subtrees_first, "_FIRST_LOOKS", min(most, 4))
         patch.setattr(subtrees_first, "_MOST_LOOKS", most)
-        plain, walked = BestFirst(validity, weights), valid_first(validity, weights)
+        plain, walked = BestFirst(validity, weights), valid_first(validity, weights, memory=1)
         while not plain.finished:
             plain.advance()
         expected = plain.masks() if plain.ranked() else []
@@ -120,7 +120,7 @@ def test_a_scripted_draw_is_that_of_contexts_met_one_by_one(
     for _ in range(40):
         bits = chances.bytes(1 << 14)
         answers = []
-        for ordered in (BestFirst(validity, weights), valid_first(validity, weights)):
+        for ordered in (BestFirst(validity, weights), valid_first(validity, weights, memory=1)):
             script = Replayed(bits)
             place = draw_first(ordered, Fraction(1, 3), script, mechanism)
             assert place is not None
@@ -146,5 +146,6 @@ class Replayed:
 def test_other_searches_for_the_widest_stay_as_they_are() -> None:
     some = plain_family(7)
     record, weights = some.table.record(some.record), some.table.cells.cell_counts
-    assert type(valid_first(Validity(some.table, record, pcor.Grubbs()), weights)) is BestFirst
-    assert type(valid_first(Validity(some.table, record, pcor.LOF()), weights, 3)) is BestFirst
+    grubbs, lof = (Validity(some.table, record, rule) for rule in (pcor.Grubbs(), pcor.LOF()))
+    assert type(valid_first(grubbs, weights, memory=1)) is BestFirst
+    assert type(valid_first(lof, weights, brevity=3, memory=1)) is BestFirst

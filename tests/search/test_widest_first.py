@@ -25,7 +25,7 @@ from pcor.public.accounting import release_cost
 from pcor.public.context import pack
 from pcor.public.space import Space
 from pcor.search import Explorer, WidestFirst, widest_first
-from pcor.search.base import ContextBits
+from pcor.search.base import ContextBits, as_masks
 from pcor.search.guess import Guess
 from pcor.search.validity import Validity
 from pcor.search.widest_first import usual_tries
@@ -148,10 +148,8 @@ def test_a_needle_given_as_the_start_is_the_candidate() -> None:
     known = KnownVerdicts(schema, lambda rows: (rows == needle).all(axis=1))
     with pytest.raises(NoValidContext, match="no context was found"):
         found(WidestFirst(tries=3000), known)
-    start = pcor.Context.from_mask(
-        schema,
-        Explorer(known, None, None, 0).masks(needle[np.newaxis])[0],  # type: ignore[arg-type]
-    )
+    words = known.record.space.words_of_rows(needle[np.newaxis])
+    start = pcor.Context.from_mask(schema, as_masks(words)[0])
     assert found(WidestFirst(tries=3000, start=start), known)[0] == [start.mask]
 
 

@@ -1,4 +1,4 @@
-"""Sets of small numbers as the bits of one word: the lowest, which it is, how many.
+"""Sets of small numbers as the bits of one word: the lowest, the highest, which it is, how many.
 
 Twin: Python's own integers.
 """
@@ -27,6 +27,15 @@ Array = Any
 def lowest_bit(word: Any) -> Any:
     """Return the lowest bit that is set."""
     return word & (~word + _ONE)
+
+
+@inlined
+def highest_bit(word: Any) -> Any:
+    """Return the highest bit that is set."""
+    left = word
+    while left & (left - _ONE):
+        left &= left - _ONE
+    return left
 
 
 @inlined

@@ -10,25 +10,13 @@ Twins: ``tests.helpers.climb``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
-from pcor._kernels import kernel
+from pcor._kernels import inlined, kernel
 
 Array = Any
-
-# What ``pcor.search.guess.Guess`` has under ``steps`` and ``climbers_guesses``.
-Steps = tuple[Array, Array, Array, Array, Array]
-Guesses = tuple[Array, Array, Array]
-
-# Of each climber: where it is, its guess, the guessed width there, rounds without a step, whether
-# it made any.
-Climbers = tuple[Array, Array, Array, Array, Array]
-
-# Of each proposal: its steps, its words, its guessed width, whose it is.
-Proposals = tuple[Array, Array, Array, Array]
 
 # Widths are products of this many attributes at a time: of at most 2^22 rows each.
 _TOGETHER = 32
@@ -43,7 +31,63 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
 
 
-@njit(cache=True, inline="always")
+class ClimbSteps(NamedTuple):
+    """The steps of a space, as climbers take them.
+
+    Attributes:
+        attribute: of each step.
+        chains: where each chain of several begins and ends.
+        starts: where the values of each step begin among the positions.
+        positions: the values' bits.
+        fixed: the record's own values, as words.
+    """
+
+    attribute: Array
+    chains: Array
+    starts: Array
+    positions: Array
+    fixed: Array
+
+
+class Guesses(NamedTuple):
+    """What climbers go by: for each guess the rows and the pull of each step, and own values' rows.
+
+    A climber rather adds steps of a strong pull, and rather drops those of a weak one.
+    """
+
+    rows: Array
+    pull: Array
+    own: Array
+
+
+class Climbers(NamedTuple):
+    """Who climbs.
+
+    Attributes:
+        at: where each is.
+        guess: which it goes by.
+        height: the guessed width there.
+        stuck: rounds without a step.
+        arrived: whether it made any.
+    """
+
+    at: Array
+    guess: Array
+    height: Array
+    stuck: Array
+    arrived: Array
+
+
+class Proposals(NamedTuple):
+    """Of each proposal its steps, its words, its guessed width, and whose it is."""
+
+    rows: Array
+    words: Array
+    widths: Array
+    climbers: Array
+
+
+@inlined
 def uniform(state: Array) -> float:
     """Return the next number from 0 to 1, 1 not included."""
     state[0] += _GOLDEN
@@ -54,10 +98,10 @@ def uniform(state: Array) -> float:
 
 
 @kernel
-def width(row: Array, steps: Steps, rows: Array, own: Array) -> float:
+def width(row: Array, steps: ClimbSteps, rows: Array, own: Array) -> float:
     """Return the logarithm of the rows of a context by a guess: attributes multiply, values add."""
     sums = own.copy()
-    _add_rows(row, steps[0], rows, sums)
+    _add_rows(row, steps.attribute, rows, sums)
     return float(_width_of(sums))
 
 
@@ -88,7 +132,7 @@ def into_family(row: Array, chains: Array) -> None:
 @kernel
 def begin_anew(
     climbers: Climbers,
-    steps: Steps,
+    steps: ClimbSteps,
     guesses: Guesses,
     tops: tuple[Array, Array],
     patience: int,
@@ -119,15 +163,15 @@ def begin_anew(
 
 @kernel
 def _begin(
-    climber: int, climbers: Climbers, steps: Steps, guesses: Guesses, tops: Array, state: Array
+    climber: int, climbers: Climbers, steps: ClimbSteps, guesses: Guesses, tops: Array, state: Array
 ) -> None:
     """Let a climber begin at the widest of a few tops, by a guess of its own, less some steps.
 
     What is left may not be valid; the first step is then to a wider context that is.
     """
     at, guess, height, stuck, arrived = climbers
-    guess[climber] = int(uniform(state) * len(guesses[0]))
-    rows, own = guesses[0][guess[climber]], guesses[2][guess[climber]]
+    guess[climber] = int(uniform(state) * len(guesses.rows))
+    rows, own = guesses.rows[guess[climber]], guesses.own[guess[climber]]
     best, widest = 0, -np.inf
     for _ in range(_RIVALS):
         rival = int(uniform(state) * len(tops))
@@ -143,7 +187,7 @@ def _begin(
     for place in range(len(row)):
         if row[place] and uniform(state) < share:
             row[place] = 0
-    into_family(row, steps[1])
+    into_family(row, steps.chains)
     height[climber] = width(row, steps, rows, own)
     stuck[climber], arrived[climber] = 0, False
 
@@ -151,7 +195,7 @@ def _begin(
 @kernel
 def propose(
     climbers: Climbers,
-    steps: Steps,
+    steps: ClimbSteps,
     guesses: Guesses,
     dedupe: tuple[Array, Array],
     state: Array,
@@ -166,24 +210,25 @@ def propose(
     """
     at, guess, height, _, _ = climbers
     tried, factors = dedupe
-    attribute, chains = steps[0], steps[1]
+    attribute, chains = steps.attribute, steps.chains
     size, kept = at.shape[1], 0
     coming, going = np.empty(_SLOTS * size, np.int64), np.empty(_SLOTS * size, np.int64)
     logs = np.log(np.arange(1.0, size + 2.0))
     turned = np.empty(2 * size, np.int64)  # adds and drops of one proposal, some more than once
-    at_words = np.empty(out[1].shape[1], np.uint64)
+    at_words = np.empty(out.words.shape[1], np.uint64)
     for climber in range(len(at)):
-        row, rows, own = at[climber], guesses[0][guess[climber]], guesses[2][guess[climber]]
+        row, pull = at[climber], guesses.pull[guess[climber]]
+        rows, own = guesses.rows[guess[climber]], guesses.own[guess[climber]]
         present = int(np.int64(row.sum()))  # of bytes: the sum is unsigned
         missing = size - present
-        to_come = _slots(row, 0, guesses[1][guess[climber]], coming)
-        to_go = _slots(row, 1, guesses[1][guess[climber]], going)
+        to_come = _slots(row, 0, pull, coming)
+        to_go = _slots(row, 1, pull, going)
         at_sums, at_key = own.copy(), _key(row, factors)
         _add_rows(row, attribute, rows, at_sums)
         _words(row, steps, at_words)
         sums = at_sums.copy()
         for _ in range(len(at)):
-            new = out[0][kept]
+            new = out.rows[kept]
             new[:] = row
             sums[:] = at_sums
             key, turns = at_key, 0
@@ -213,13 +258,13 @@ def propose(
                 _add_rows(new, attribute, rows, sums)
             wide = _width_of(sums)
             if wide > height[climber] + 1e-9 and _is_new(key, tried):
-                words = out[1][kept]
+                words = out.words[kept]
                 if len(chains):
                     _words(new, steps, words)
                 else:
                     words[:] = at_words
                     _turn(turned[:turns], steps, words)
-                out[2][kept], out[3][kept] = wide, climber
+                out.widths[kept], out.climbers[kept] = wide, climber
                 kept += 1
     return kept
 
@@ -271,11 +316,11 @@ def _is_new(key: int, tried: Array) -> bool:
 
 
 @kernel
-def _words(row: Array, steps: Steps, out: Array) -> None:
+def _words(row: Array, steps: ClimbSteps, out: Array) -> None:
     """Write a context as 64-bit words."""
-    _, _, starts, positions, fixed = steps
+    starts, positions = steps.starts, steps.positions
     for word in range(len(out)):
-        out[word] = fixed[word]
+        out[word] = steps.fixed[word]
     for place in range(len(row)):
         if row[place]:
             for number in range(starts[place], starts[place + 1]):
@@ -284,9 +329,9 @@ def _words(row: Array, steps: Steps, out: Array) -> None:
 
 
 @kernel
-def _turn(turned: Array, steps: Steps, words: Array) -> None:
+def _turn(turned: Array, steps: ClimbSteps, words: Array) -> None:
     """Turn the values of some steps in a context's words, one after the other."""
-    starts, positions = steps[2], steps[3]
+    starts, positions = steps.starts, steps.positions
     for step in turned:
         for number in range(starts[step], starts[step + 1]):
             position = positions[number]
@@ -300,26 +345,21 @@ def step_up(climbers: Climbers, proposals: Proposals, valid: Array) -> None:
     for climber in range(len(at)):
         stuck[climber] += 1
     for number in range(len(valid)):
-        climber = proposals[3][number]
-        if valid[number] and proposals[2][number] > height[climber]:
-            height[climber] = proposals[2][number]
+        climber = proposals.climbers[number]
+        if valid[number] and proposals.widths[number] > height[climber]:
+            height[climber] = proposals.widths[number]
             stuck[climber], arrived[climber] = 0, True
             for place in range(at.shape[1]):
-                at[climber, place] = proposals[0][number, place]
+                at[climber, place] = proposals.rows[number, place]
 
 
 @kernel
 def usual_widths(masks: Array, attribute: Array, rows: Array, out: Array) -> None:
     """Return the widths of contexts as words by one guess of the rows of each value."""
+    sums = np.empty(attribute[-1] + 1)
     for number in range(len(masks)):
-        total, product, added, before = 0.0, 1.0, 0.0, 0
+        sums[:] = 0.0
         for place in range(len(rows)):
-            if attribute[place] != before:
-                product *= added
-                added, before = 0.0, attribute[place]
-                if before % _TOGETHER == 0:
-                    total += np.log(product)
-                    product = 1.0
             if masks[number, place >> 6] >> np.uint64(place & 63) & _ONE:
-                added += rows[place]
-        out[number] = total + np.log(product * added)
+                sums[attribute[place]] += rows[place]
+        out[number] = _width_of(sums)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from pcor._kernels import kernel
+from pcor._kernels import inlined, kernel
 
 Array = Any
 
@@ -19,7 +18,7 @@ PairColumns = tuple[Array, Array, Array]
 _TOGETHER = 512
 
 
-@njit(cache=True, inline="always")
+@inlined
 def covers(mask: Array, required: Array, place: int) -> bool:
     """Tell whether a context has all required bits of a cell."""
     # Word by word, without a temporary array: this is the innermost loop of nearly all kernels.
@@ -29,7 +28,7 @@ def covers(mask: Array, required: Array, place: int) -> bool:
     return True
 
 
-@njit(cache=True, inline="always")
+@inlined
 def missing_bits(mask: Array, required: Array, place: int) -> int:
     """Return how many of its needed bits a cell misses in a context; 2 stands for more."""
     count = 0

@@ -1,6 +1,6 @@
 """The contexts of a record by falling margin score, from a heap of boxes of contexts.
 
-A box is a base and open steps (``subtrees``). With people U, rows n, and the margins of cells split
+A box is a base and open steps (``boxes``). With people U, rows n, and the margins of cells split
 into gains (rows that are not in the record's region add to the margin) and losses (rows that are
 take away), every context S between the base B and the largest context L has
 
@@ -21,8 +21,7 @@ import numpy as np
 from pcor._kernels import kernel
 from pcor._kernels.best_first import pop, push
 from pcor._kernels.bits import lowest_bit, number_of
-from pcor._kernels.box_size import contexts_of
-from pcor._kernels.subtrees import Steps
+from pcor._kernels.boxes import Steps, contexts_of, without_largest
 from pcor._kernels.total_table import TotalTable, total
 
 Array = Any
@@ -72,7 +71,8 @@ def next_best(
         if highest_score(tables, base | rest, base | rest) == bound:
             found[count, 0], found[count, 1] = bound, base | rest
             count += 1
-            size = _push_rest(tables, steps, heap, size, base, rest)
+            for box in without_largest(base, rest, steps):
+                size = _push(tables, heap, size, box[0], box[1])
             continue
         step = _most_lossy(tables.losses, steps, base | rest, rest)
         gone = rest & steps.lower[step]
@@ -119,33 +119,6 @@ def _most_lossy(losses: TotalTable, steps: Steps, largest: int, rest: Any) -> in
         if without < fewest:
             best, fewest = step, without
     return best
-
-
-@kernel
-def _push_rest(
-    tables: MarginTables, steps: Steps, heap: Array, size: int, base: int, rest: int
-) -> int:
-    """Push what is left of a box without its largest context, as disjoint boxes.
-
-    With the highest open step of one chain out, those of earlier chains in, and of later ones open.
-    """
-    left = rest
-    while left:
-        chain = left & steps.higher[number_of(lowest_bit(left))]
-        left &= ~chain
-        size = _push(tables, heap, size, base, rest & ~_highest(chain))
-        base |= chain
-        rest &= ~chain
-    return size
-
-
-@kernel
-def _highest(chain: Any) -> Any:
-    """Return the highest of some steps."""
-    left = chain
-    while left & (left - np.uint64(1)):
-        left &= left - np.uint64(1)
-    return left
 
 
 @kernel

@@ -15,8 +15,7 @@ import numpy as np
 
 from pcor._kernels import kernel
 from pcor._kernels.best_first import pop, push
-from pcor._kernels.bits import lowest_bit, number_of
-from pcor._kernels.box_size import contexts_of
+from pcor._kernels.boxes import Steps, all_steps, contexts_of, without_largest
 from pcor._kernels.subtrees import (
     BASE,
     INVALID,
@@ -26,7 +25,6 @@ from pcor._kernels.subtrees import (
     SUMS,
     VALID,
     SideRows,
-    Steps,
     SubtreeWalk,
     begin,
     child,
@@ -65,9 +63,7 @@ def start(
 ) -> tuple[SubtreeWalk, Boxes]:
     """Return a walk with one box, the whole space."""
     boxes = _room(64)
-    everything = np.uint64(0)
-    for own in steps.lower:
-        everything |= own
+    everything = all_steps(steps)
     new_node(np.uint64(0), everything, boxes.nodes[0])
     boxes.used[0] = push(boxes.heap, 0, total(weights, everything), 0, 0)
     boxes.used[1] = 1
@@ -167,29 +163,12 @@ def _push_children(
 
 @kernel
 def _push_rest(steps: Steps, weights: TotalTable, boxes: Boxes, node: Array) -> None:
-    """Push what is left of a valid box without its largest context, as disjoint boxes.
-
-    With the highest open step of one chain out, those of earlier chains in, and of later ones open.
-    """
-    base, rest = node[BASE], node[REST]
-    highest, left = np.uint64(0), rest
-    while left:
-        bit = lowest_bit(left)
-        left ^= bit
-        if rest & steps.higher[number_of(bit)] == bit:
-            highest |= bit
-    while highest:
-        bit = lowest_bit(highest)
-        highest ^= bit
-        step = number_of(bit)
+    """Push what is left of a valid box without its largest context."""
+    for box in without_largest(node[BASE], node[REST], steps):
         to = _new_place(boxes)
-        new_node(base, rest & ~bit, boxes.nodes[to])
+        new_node(box[0], box[1], boxes.nodes[to])
         boxes.nodes[to, STAGE] = _LOOKED_AT
-        most = total(weights, base | rest & ~bit)
-        boxes.used[0] = push(boxes.heap, boxes.used[0], most, to, 0)
-        # The whole chain is in from here on.
-        base |= rest & steps.lower[step]
-        rest &= ~steps.lower[step]
+        boxes.used[0] = push(boxes.heap, boxes.used[0], total(weights, box[0] | box[1]), to, 0)
 
 
 @kernel

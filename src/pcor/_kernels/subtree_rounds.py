@@ -14,7 +14,7 @@ import numpy as np
 
 from pcor._kernels import kernel
 from pcor._kernels.bits import lowest_bit, number_of
-from pcor._kernels.box_size import contexts_of
+from pcor._kernels.boxes import Steps, all_steps, contexts_of
 from pcor._kernels.subtrees import (
     BASE,
     NODE_SIZE,
@@ -25,7 +25,6 @@ from pcor._kernels.subtrees import (
     SUMS,
     VALID,
     SideRows,
-    Steps,
     begin,
     child,
     keep,
@@ -71,9 +70,7 @@ def valid_between(
     walk = begin(rows, steps, rule, depths)
     nodes, sums = np.empty((depths, NODE_SIZE), np.uint64), np.empty((depths, SUMS))
     most, valid = np.empty(depths, np.int64), np.zeros(depths, np.bool_)
-    everything = np.uint64(0)
-    for own in steps.lower:
-        everything |= own
+    everything = all_steps(steps)
     new_node(np.uint64(0), everything, nodes[0])
     most[0] = total(weights, everything)
     keep(walk, 0, 0, False, ~everything, everything)

@@ -6,8 +6,7 @@ are in, its ``open`` steps may be. Where ``lof_subtree`` settles a box, or where
 an open step, nothing below is looked at. Otherwise the commonest open step among the rows nearest
 to V is decided next. A node keeps its rows in lists that only shrink, as in ``lof_walk``.
 
-A context is bits here: bit i is the i-th step, and whoever has a step has the lower ones of its
-chain too. Twin: judging every context by itself.
+Contexts are bits (``boxes``). Twin: judging every context by itself.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import numpy as np
 
 from pcor._kernels import inlined, kernel
 from pcor._kernels.bits import count_bits, lowest_bit, most_tallied, number_of, tally
+from pcor._kernels.boxes import Steps
 from pcor._kernels.lof_near import Near, room_for, that_matter
 from pcor._kernels.lof_subtree import exact_verdict, settled
 
@@ -49,20 +49,6 @@ class SideRows(NamedTuple):
     required_below: Array
     values_above: Array
     required_above: Array
-
-
-class Steps(NamedTuple):
-    """The steps of a space.
-
-    Attributes:
-        lower: each with the lower ones of its chain.
-        higher: each with the higher ones of its chain.
-        strides: what each adds to the index of a context.
-    """
-
-    lower: Array
-    higher: Array
-    strides: Array
 
 
 class Lists(NamedTuple):
@@ -359,35 +345,3 @@ def _with_room(found: Array, used: int) -> Array:
     longer = np.empty((2 * used, 2), found.dtype)
     longer[:used] = found
     return longer
-
-
-@kernel
-def mark_boxes(bases: Array, opens: Array, steps: Steps, first: int, valid: Array) -> None:
-    """Mark the contexts of boxes by their indices less ``first``."""
-    members = np.empty(len(valid), np.int64)
-    for box in range(len(bases)):
-        count = box_members(bases[box], opens[box], steps, members)
-        for place in range(count):
-            valid[members[place] - first] = True
-
-
-@kernel
-def box_members(base: int, rest: int, steps: Steps, members: Array) -> int:
-    """List the indices of a box's contexts; return how many."""
-    members[0], count = 0, 1
-    for step in range(len(steps.lower)):
-        bit = np.uint64(1) << np.uint64(step)
-        if base & bit:
-            members[0] += steps.strides[step]
-    for step in range(len(steps.lower)):
-        bit = np.uint64(1) << np.uint64(step)
-        # Once for each chain, at its lowest open step: a level more for each that is open.
-        if rest & bit and rest & steps.lower[step] == bit:
-            before, stride = count, steps.strides[step]
-            left = rest & steps.higher[step]
-            while left:
-                left &= left - np.uint64(1)
-                for place in range(count, count + before):
-                    members[place] = members[place - before] + stride
-                count += before
-    return count

@@ -66,12 +66,3 @@ def total(table: TotalTable, context: int) -> int:
         # Added or not without a branch, so that several are added with one instruction.
         weight += sums[group] if not table.outer[group] & lacks else np.int64(0)
     return int(weight)
-
-
-@kernel
-def totals(table: TotalTable, contexts: Array) -> Array:
-    """Return what each context weighs."""
-    found = np.empty(len(contexts), np.int64)
-    for place in range(len(contexts)):
-        found[place] = total(table, contexts[place])
-    return found

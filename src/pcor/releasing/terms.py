@@ -18,7 +18,6 @@ from pcor.public.schema import Schema
 from pcor.public.unit import PrivacyUnit
 from pcor.search import Search
 from pcor.search.best_first import BestFirst
-from pcor.search.heaviest_valid import USUAL_MEMORY
 from pcor.search.margin import (
     LARGEST_FACTOR,
     MarginOrder,
@@ -113,7 +112,7 @@ class _OCDPTerms:
     ) -> BestFirst | MarginOrder | None:
         if weights is None:
             return None
-        return valid_first(validity, weights, plan.brevity, plan.search.memory or USUAL_MEMORY)
+        return valid_first(validity, weights, brevity=plan.brevity, memory=plan.search.memory)
 
 
 class _PureDPTerms:

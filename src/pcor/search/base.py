@@ -30,6 +30,9 @@ ContextBits: TypeAlias = "NDArray[np.bool_]"
 # The most contexts that may be tried, so that every search ends: minutes where they are compiled.
 MOST_TRIES = 100_000_000
 
+# MiB that boxes of contexts may take if nobody says otherwise.
+USUAL_MEMORY = 512
+
 NONE_FOUND = (
     "no context was found in which the record is an outlier by this detector; try another "
     "detector, other settings, or a start context"
@@ -80,10 +83,6 @@ class Explorer:
     def rows(self, masks: Sequence[int]) -> ContextBits:
         """Return contexts of the space as rows of their steps."""
         return self.space.rows_of(pack(masks, self.space.schema.width))
-
-    def masks(self, rows: ContextBits) -> list[int]:
-        """Return rows of steps as contexts."""
-        return as_masks(self.space.words_of_rows(rows))
 
     def every_valid(self) -> list[int]:
         """Return all valid contexts of the space."""
@@ -176,9 +175,9 @@ class Search:
         return None
 
     @property
-    def memory(self) -> int | None:
-        """MiB that boxes of contexts may take, where it was given. It changes no answer."""
-        return None
+    def memory(self) -> int:
+        """MiB that boxes of contexts may take. It changes no answer."""
+        return USUAL_MEMORY
 
     @property
     def paid_choices(self) -> int:

@@ -9,12 +9,12 @@ from pcor.public.space import Indices, Space
 from pcor.support.arrays import np
 
 if TYPE_CHECKING:
-    from pcor._kernels.subtrees import Steps
+    from pcor._kernels.boxes import Steps
 
 
 def steps_of(space: Space) -> Steps:
     """Return the steps of a space, those of a chain from the lowest up."""
-    from pcor._kernels.subtrees import Steps
+    from pcor._kernels.boxes import Steps
 
     lower, higher, strides = [], [], []
     for levels, stride in zip(space.level_bits, space.strides, strict=True):

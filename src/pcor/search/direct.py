@@ -12,9 +12,8 @@ from typing import Any, ClassVar
 from pcor.errors import NO_CONTEXT, NoValidContext, TooLarge, check_whole, counted
 from pcor.public.guarantee import USUAL, Guarantee
 from pcor.public.schema import LARGEST_LIST, MOST_NUMBERED, Schema
-from pcor.search.base import Explorer, Search
+from pcor.search.base import USUAL_MEMORY, Explorer, Search
 from pcor.search.blocks import ENUMERATION_LIMIT
-from pcor.search.heaviest_valid import USUAL_MEMORY
 
 # Within the usual limit the whole space can be listed, so a draw ends whatever the rows are. Beyond
 # it nothing public bounds what a draw takes: it ends when it is decided.

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pcor.public.context import Words, pack, unpack
 from pcor.public.schema import Attribute
@@ -23,12 +23,10 @@ from pcor.search.base import ContextBits
 from pcor.support.arrays import NDArray, np
 from pcor.support.threads import in_slices
 
-Numbers: TypeAlias = "NDArray[np.float64]"
-Places: TypeAlias = "NDArray[np.int64]"
+if TYPE_CHECKING:
+    from pcor._kernels.climb import ClimbSteps, Guesses
 
-# What is known of a space: the attribute of each step; where each chain of several begins and ends;
-# where the values of each step begin among the positions; those; the record's own, as words.
-Steps: TypeAlias = "tuple[Places, Places, Places, Places, Words]"
+Numbers: TypeAlias = "NDArray[np.float64]"
 
 # How uneven a climber's guess is at most: the exponent of random odds.
 SPREAD = 1.1
@@ -108,10 +106,12 @@ class Guess:
         return rows
 
     @cached_property
-    def steps(self) -> Steps:
+    def steps(self) -> ClimbSteps:
         """The steps as climbers take them."""
+        from pcor._kernels.climb import ClimbSteps
+
         sizes = self._steps.sum(axis=1)
-        return (
+        return ClimbSteps(
             self._attribute,
             np.array([(part.start, part.stop) for part in self._long], np.int64).reshape(-1, 2),
             np.append(0, np.cumsum(sizes)),
@@ -120,17 +120,14 @@ class Guess:
         )
 
     @cached_property
-    def climbers_guesses(self) -> tuple[Numbers, Numbers, Numbers]:
-        """The guesses that climbers take: of each step its rows and its pull, of own values rows.
+    def climbers_guesses(self) -> Guesses:
+        """The guesses that climbers take: heavy steps pull, by the square root of their rows."""
+        from pcor._kernels.climb import Guesses
 
-        Heavy steps are rather added and light ones rather dropped, by the square root of their
-        rows.
-        """
-        weights = self.weights(_GUESSES)
-        _, _, starts, positions, _ = self.steps
+        weights, steps = self.weights(_GUESSES), self.steps
         # Exact: whole numbers.
-        rows: Numbers = np.add.reduceat(weights[:, positions], starts[:-1], axis=1)
-        return rows, np.sqrt(rows), np.ascontiguousarray(weights[:, self._own])
+        rows: Numbers = np.add.reduceat(weights[:, steps.positions], steps.starts[:-1], axis=1)
+        return Guesses(rows, np.sqrt(rows), np.ascontiguousarray(weights[:, self._own]))
 
     @cached_property
     def full(self) -> NDArray[np.uint64]:

@@ -16,10 +16,8 @@ from pcor.search.total_table import total_table
 from pcor.support.arrays import NDArray, np
 
 if TYPE_CHECKING:
+    from pcor._kernels.total_table import TotalTable
     from pcor.rows.cells import Cells
-
-# MiB that boxes may take if nobody says otherwise.
-USUAL_MEMORY = 512
 
 # Bytes of a box in the heap, with the room that it leaves unused when it grows.
 _BYTES = 350
@@ -51,37 +49,55 @@ class HeaviestValid:
     """
 
     def __init__(self, walk: Subtrees, cells: Cells, weights: Numbers, memory: int) -> None:
-        from pcor._kernels.subtree_heap import start
-
         self._walk = walk
         required = walk.space.step_bits(walk.space.indices_of(cells.cell_required))
-        self._weights = total_table(walk.space, required, weights)
-        self._state, self._boxes = start(walk.rows, walk.steps, walk.rule, self._weights)
-        self._most_boxes = memory // _BYTES
-        self._rounds: Rounds | None = None
+        table = total_table(walk.space, required, weights)
+        self._source: Heap | Rounds = Heap(walk, table, memory // _BYTES)
+
+    @property
+    def finished(self) -> bool:
+        """Whether every valid context was found."""
+        return self._source.finished
+
+    @property
+    def ceiling(self) -> int:
+        """The most that a context not yet found can weigh."""
+        return self._source.ceiling
+
+    def find(self, count: int, looks: int) -> tuple[Numbers, Numbers, int]:
+        """Return the next contexts and their weights, and how many looks at a box are left."""
+        found, left = self._source.find(count, looks)
+        self._source = self._source.then()
+        bits = found[:, 1].astype(np.uint64)
+        return self._walk.indices_of(bits).astype(np.int64), found[:, 0], left
+
+    def sizes(self) -> tuple[Numbers, Numbers]:
+        """Return of each box that is left the most a context can weigh, and how many it has."""
+        return self._source.sizes()
+
+
+class Heap:
+    """Valid contexts by falling weight from a heap of boxes, until they are too many. Private."""
+
+    def __init__(self, walk: Subtrees, weights: TotalTable, most_boxes: int) -> None:
+        from pcor._kernels.subtree_heap import start
+
+        self._walk, self._weights, self._most_boxes = walk, weights, most_boxes
+        self._state, self._boxes = start(walk.rows, walk.steps, walk.rule, weights)
         self._last = np.zeros((0, 2), dtype=np.int64)  # the lightest found, all of equal weight
 
     @property
     def finished(self) -> bool:
         """Whether every valid context was found."""
-        return self._rounds.finished if self._rounds else bool(self._boxes.used[0] == 0)
+        return bool(self._boxes.used[0] == 0)
 
     @property
     def ceiling(self) -> int:
         """The most that a context not yet found can weigh."""
-        return self._rounds.ceiling if self._rounds else int(self._boxes.heap[0, 0])
+        return int(self._boxes.heap[0, 0])
 
-    def find(self, count: int, looks: int) -> tuple[Numbers, Numbers, int]:
-        """Return the next contexts and their weights, and how many looks at a box are left."""
-        if self._rounds:
-            found, looked = self._rounds.next(self._last)
-            left = looks - looked
-        else:
-            found, left = self._from_heap(count, looks)
-        bits = found[:, 1].astype(np.uint64)
-        return self._walk.indices_of(bits).astype(np.int64), found[:, 0], left
-
-    def _from_heap(self, count: int, looks: int) -> tuple[Numbers, int]:
+    def find(self, count: int, looks: int) -> tuple[Numbers, int]:
+        """Return at most so many contexts, each with its weight, and how many looks are left."""
         from pcor._kernels.subtree_heap import next_valid
 
         # Each look adds one box, each context found one for each step.
@@ -95,17 +111,18 @@ class HeaviestValid:
         if number:
             before = self._last[self._last[:, 0] == found[-1, 0]]
             self._last = np.concatenate([before, found[found[:, 0] == found[-1, 0]]])
-        if self._boxes.used[0] >= self._most_boxes and not self.finished:
-            self._rounds = Rounds(self._walk, self._weights, self.ceiling)
-            del self._boxes, self._state
         return found, looks - looking + left
 
+    def then(self) -> Heap | Rounds:
+        """Return what finds the others: rounds, if there are as many boxes as there may be."""
+        if self.finished or self._boxes.used[0] < self._most_boxes:
+            return self
+        return Rounds(self._walk, self._weights, self.ceiling, self._last[:, 1])
+
     def sizes(self) -> tuple[Numbers, Numbers]:
-        """Return of each box that is left the most a context can weigh, and how many it has."""
+        """Return of each box the most that a context can weigh, and how many it has."""
         from pcor._kernels.subtree_heap import open_boxes
 
-        if self._rounds:
-            return self._rounds.sizes()
         boxes: Numbers = open_boxes(self._boxes, self._walk.steps)
         return boxes[:, 0], boxes[:, 1]
 
@@ -113,12 +130,15 @@ class HeaviestValid:
 class Rounds:
     """Valid contexts by falling weight, one range of weights after the other. Private.
 
-    Attributes:
+    Args:
+        walk: as for ``HeaviestValid``.
+        weights: what contexts weigh.
         ceiling: the most that a context not yet found can weigh.
+        found: contexts of this weight that were found, as bits: they are left out.
     """
 
-    def __init__(self, walk: Subtrees, weights: object, ceiling: int) -> None:
-        self._walk, self._weights, self.ceiling = walk, weights, ceiling
+    def __init__(self, walk: Subtrees, weights: TotalTable, ceiling: int, found: Numbers) -> None:
+        self._walk, self._weights, self.ceiling, self._found = walk, weights, ceiling, found
         self._width = ceiling // _RANGES + 1
         self._room = _MOST_OF_RANGE
         # Until the first range is done: any context may be left.
@@ -129,14 +149,11 @@ class Rounds:
         """Whether every valid context was found."""
         return self.ceiling < 0
 
-    def next(self, found_before: Numbers) -> tuple[Numbers, int]:
-        """Return the contexts of the next range, and how many boxes were looked at.
-
-        Args:
-            found_before: contexts that are left out, all of one weight.
-        """
+    def find(self, count: int, looks: int) -> tuple[Numbers, int]:
+        """Return the contexts of the next range, however many, and how many looks are left."""
         from pcor._kernels.subtree_rounds import valid_between
 
+        del count
         low = max(0, self.ceiling + 1 - self._width)
         found = np.empty((self._room, 2), dtype=np.int64)
         lighter = np.zeros(_BINS, dtype=np.int64)
@@ -149,11 +166,15 @@ class Rounds:
                 self._width = (self._width + 1) // 2
             else:
                 self._room *= 2
-            return found[:0], looked
+            return found[:0], looks - looked
         self._width = min(2 * self._width, low // _WIDEST + 1)
         self.ceiling, self._lighter = low - 1, lighter
         found = found[:number][np.argsort(-found[:number, 0], kind="stable")]
-        return found[~np.isin(found[:, 1], found_before[:, 1])], looked
+        return found[~np.isin(found[:, 1], self._found)], looks - looked
+
+    def then(self) -> Rounds:
+        """Return itself: it finds all others."""
+        return self
 
     def sizes(self) -> tuple[Numbers, Numbers]:
         """Return how many contexts are left at most, by the most that they can weigh."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pcor.detectors import CountDetector
 from pcor.mechanism.ordered_selection import Run
 from pcor.public.schema import MOST_STEPS
+from pcor.public.space import Space
 from pcor.search.best_first import bounds, stretches
 from pcor.search.boxes import indices_of, steps_of
 from pcor.search.margin import MarginOrder, Numbers
@@ -25,7 +26,6 @@ from pcor.support.arrays import np
 
 if TYPE_CHECKING:
     from pcor._kernels.margin_heap import MarginTables
-    from pcor._kernels.subtrees import Steps
     from pcor._kernels.total_table import TotalTable
 
 # Boxes looked at for one context that is asked for, before what was found is handed on.
@@ -49,15 +49,9 @@ def margin_first(
 class BoxedMarginOrder(MarginOrder):
     """All contexts of a record by falling margin score, from boxes of contexts."""
 
-    _size = 1  # boxes left; at first the whole space
-    _heap: Numbers | None = None
-
     @cached_property
-    def _steps(self) -> Steps:
-        return steps_of(self._space)
-
-    @cached_property
-    def _tables(self) -> MarginTables:
+    def _boxes(self) -> MarginHeap:
+        """The boxes that are left; at first the whole space."""
         from pcor._kernels.margin_heap import MarginTables
 
         counts, share = self._cells.cell_counts, self._detector.share_exact
@@ -68,48 +62,63 @@ class BoxedMarginOrder(MarginOrder):
             return total_table(self._space, required, weights)
 
         rows = table(counts)
-        return MarginTables(
+        tables = MarginTables(
             rows if np.array_equal(self._weights, counts) else table(self._weights),
             rows,
             table(np.maximum(margins, 0)),
             table(np.maximum(-margins, 0)),
             (share.denominator, self._detector.min_population - 1, self._steepness),
         )
-
-    def _boxes(self) -> Numbers:
-        """Return the heap, which begins with the whole space."""
-        if self._heap is None:
-            from pcor._kernels.margin_heap import highest_score
-
-            everything = (1 << len(self._space.steps)) - 1
-            bound = highest_score(self._tables, np.uint64(0), np.uint64(everything))
-            self._heap = np.array([[bound, 0, everything]], dtype=np.int64)
-        return self._heap
+        return MarginHeap(tables, self._space)
 
     @property
     def _nothing_unvisited(self) -> bool:
-        return self._listed or self._size == 0
+        return self._listed or self._boxes.finished
 
     def remaining(self) -> Sequence[Run]:
         """Return bounds on all others: those that wait, and those of the boxes."""
-        from pcor._kernels.margin_heap import sizes
-
         waiting = stretches(self._scores)
-        if self._nothing_unvisited:
-            return waiting
-        heap = self._boxes()
-        open_boxes = bounds(heap[: self._size, 0], sizes(heap, self._size, self._steps))
-        return [*waiting, *open_boxes]
+        return waiting if self._nothing_unvisited else [*waiting, *bounds(*self._boxes.sizes())]
 
     def _visit(self) -> None:
         """Take boxes from the heap, and rank the contexts that are found."""
+        indices, scores, looked = self._boxes.find(self._step, _LOOKS * self._step)
+        self._visited += looked
+        self._append(indices, scores)
+
+
+class MarginHeap:
+    """The contexts of a space by falling margin score. Private."""
+
+    def __init__(self, tables: MarginTables, space: Space) -> None:
+        from pcor._kernels.boxes import all_steps
+        from pcor._kernels.margin_heap import highest_score
+
+        self._tables, self._space, self._steps = tables, space, steps_of(space)
+        everything = all_steps(self._steps)
+        bound = highest_score(tables, np.uint64(0), np.uint64(everything))
+        self._heap: Numbers = np.array([[bound, 0, everything]], dtype=np.int64)
+        self._size = 1
+
+    @property
+    def finished(self) -> bool:
+        """Whether every context was found."""
+        return self._size == 0
+
+    def find(self, count: int, looks: int) -> tuple[Numbers, Numbers, int]:
+        """Return the next contexts and their scores, and how many boxes were looked at."""
         from pcor._kernels.margin_heap import next_best
 
-        found, looks = np.empty((self._step, 2), dtype=np.int64), _LOOKS * self._step
-        self._heap, self._size, count, left = next_best(
-            self._tables, self._steps, self._boxes(), self._size, looks, found
+        found = np.empty((count, 2), dtype=np.int64)
+        self._heap, self._size, number, left = next_best(
+            self._tables, self._steps, self._heap, self._size, looks, found
         )
-        self._visited += looks - left
-        bits = found[:count, 1].astype(np.uint64)
+        bits = found[:number, 1].astype(np.uint64)
         indices = indices_of(bits, self._space, self._steps).astype(np.int64)
-        self._append(indices, found[:count, 0])
+        return indices, found[:number, 0], looks - left
+
+    def sizes(self) -> tuple[Numbers, Numbers]:
+        """Return of each box that is left the most a context can score, and how many it has."""
+        from pcor._kernels.margin_heap import sizes
+
+        return self._heap[: self._size, 0], sizes(self._heap, self._size, self._steps)

@@ -21,7 +21,8 @@ from pcor.support.arrays import NDArray, np
 from pcor.support.threads import one_by_one
 
 if TYPE_CHECKING:
-    from pcor._kernels.subtrees import SideRows, Steps
+    from pcor._kernels.boxes import Steps
+    from pcor._kernels.subtrees import SideRows
 
 # Bounds allow for the rounding of sums of so many terms (``_kernels.lof_subtree``).
 _MOST_NEIGHBOURS = 100
@@ -71,7 +72,8 @@ class Subtrees:
             first: the index of the first of them.
             size: how many there are, the product of the inner chains' levels.
         """
-        from pcor._kernels.subtrees import mark_boxes, valid_boxes
+        from pcor._kernels.boxes import mark_boxes
+        from pcor._kernels.subtrees import valid_boxes
 
         valid = np.zeros(size, dtype=bool)
         parts = self._parts(first, size)
@@ -115,8 +117,7 @@ def settles_boxes(detector: Detector, brevity: int) -> bool:
 
 def bound_rule(validity: Validity, space: Space) -> FactorRule | None:
     """Return the detector's rule, if it is a factor that a walk over the space can bound."""
-    # Whoever has verdicts of its own is asked for them.
-    rule = validity.detector.factor_rule if type(validity) is Validity else None
+    rule = validity.detector.factor_rule if validity.asks_detector else None
     if rule is None or rule.k > _MOST_NEIGHBOURS or len(space.steps) > MOST_STEPS:
         return None
     return rule

@@ -22,7 +22,7 @@ from pcor.mechanism.ordered_selection import Run
 from pcor.public.schema import LARGEST_LIST
 from pcor.search import best_first
 from pcor.search.best_first import BestFirst, Indices, bounds, heaviest_first, stretches
-from pcor.search.heaviest_valid import USUAL_MEMORY, HeaviestValid
+from pcor.search.heaviest_valid import HeaviestValid
 from pcor.search.subtrees import Subtrees, bound_rule, subtrees
 from pcor.search.validity import Validity
 from pcor.support.arrays import NDArray, np
@@ -45,7 +45,7 @@ _MOST_LOOKS_AT_ALL = 1 << 21
 
 
 def valid_first(
-    validity: Validity, weights: NDArray[np.int64], brevity: int = 0, memory: int = USUAL_MEMORY
+    validity: Validity, weights: NDArray[np.int64], *, memory: int, brevity: int = 0
 ) -> BestFirst:
     """Return the valid contexts of a record, best first, by the fastest way there is.
 
@@ -63,9 +63,7 @@ class SubtreesFirst(BestFirst):
     For a detector whose subtrees can be settled, in spaces without limits on whole contexts.
     """
 
-    def __init__(
-        self, validity: Validity, weights: NDArray[np.int64], memory: int = USUAL_MEMORY
-    ) -> None:
+    def __init__(self, validity: Validity, weights: NDArray[np.int64], memory: int) -> None:
         super().__init__(validity, weights)
         self._memory = memory << 20
         self._heaviest: HeaviestValid | None = None

@@ -38,6 +38,11 @@ class Validity:
             self.cells = table.cells_for(record.value, detector)
 
     @property
+    def asks_detector(self) -> bool:
+        """Whether verdicts are the detector's. Whoever has its own is asked for each of them."""
+        return type(self) is Validity
+
+    @property
     def compiled(self) -> bool:
         """Whether a compiled kernel judges rows in memory: several threads may then ask at once."""
         return self.detector.has_kernel and self.cells.ask is None
@@ -56,8 +61,8 @@ class Validity:
         It remembers none. Several threads may ask where ``compiled`` says so.
         """
         space = self.record.space
-        # Whoever has verdicts of its own is asked for them; and limits leave contexts out.
-        if type(self) is not Validity or not self.compiled or space.schema.limited:
+        # Limits leave contexts out.
+        if not self.asks_detector or not self.compiled or space.schema.limited:
             return self.of_words
         free = pack([(1 << space.schema.width) - 1 & ~space.fixed], space.schema.width)[0]
         with others_code(f"the detector {self.detector.name!r}"):
@@ -109,8 +114,8 @@ class Validity:
     @cached_property
     def block_judge(self) -> BlockJudge | None:
         """What settles many contexts of a block at once, if the detector has such a thing."""
-        # Whoever has verdicts of its own is asked for them; and it may look at all pairs.
-        if type(self) is not Validity or self.cells is not self.table.cells:
+        # It may look at all pairs, and ``cells`` may lack some.
+        if not self.asks_detector or self.cells is not self.table.cells:
             return None
         with others_code(f"the detector {self.detector.name!r}"):
             return self.detector.block_judge(self.cells, self.record.value)

@@ -160,14 +160,11 @@ class _Climb:
 
     def run(self, given: ContextBits) -> Words:
         """Return all valid contexts met, as words, those given included; some more than once."""
-        self._keep(given)
+        self._valid.append(self._explorer.space.words_of_rows(given))
         beginnings = self._beginnings(given)
         if len(beginnings) and not beginnings[0].all():  # the full context is the widest
             self._climb(beginnings)
         return np.concatenate(self._valid)
-
-    def _keep(self, rows: ContextBits) -> None:
-        self._valid.append(self._explorer.space.words_of_rows(rows))
 
     def _beginnings(self, given: ContextBits) -> ContextBits:
         """Return valid contexts to start from: corners of the space, the given one, random ones."""
@@ -203,6 +200,8 @@ class _Group:
     """Climbers that share what was tried and where they got to. What they meet is in ``valid``."""
 
     def __init__(self, guess: Guess, tops: ContextBits, tries: int) -> None:
+        from pcor._kernels.climb import Climbers, Proposals
+
         side = math.isqrt(max(1, min(_LARGEST_ROUND, tries // _ROUNDS)))
         self._rounds = tries // side**2  # whole rounds: tries are never exceeded
         self._way = guess.steps, guess.climbers_guesses
@@ -210,14 +209,14 @@ class _Group:
         self._tried = np.zeros(1 << words.bit_length(), dtype=np.uint64), factors
         self._tops = _latest(tops)
         self._state = guess.factors()[:1]
-        self._climbers = (
+        self._climbers = Climbers(
             np.zeros((side, len(factors)), dtype=np.uint8),
             np.zeros(side, dtype=np.int64),
             np.zeros(side),
             np.full(side, _PATIENCE),  # all of them begin
             np.zeros(side, dtype=np.bool_),
         )
-        self._proposals = (
+        self._proposals = Proposals(
             np.zeros((side**2 + 1, len(factors)), dtype=np.uint8),  # the last may be ruled out
             np.zeros((side**2, len(guess.full)), dtype=np.uint64),
             np.zeros(side**2),
@@ -233,7 +232,7 @@ class _Group:
             begin_anew(self._climbers, *self._way, self._tops, _PATIENCE, self._state)
             # Also proposals that are ruled out count: the number of rounds is public.
             kept = propose(self._climbers, *self._way, self._tried, self._state, self._proposals)
-            words = self._proposals[1][:kept]
+            words = self._proposals.words[:kept]
             verdicts = judge(words) if kept else np.zeros(0, dtype=bool)
             self.valid.append(words[verdicts])
             step_up(self._climbers, self._proposals, verdicts)
