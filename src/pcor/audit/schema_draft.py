@@ -34,7 +34,7 @@ from pcor.public.schema_file import marked_tables
 from pcor.public.source_format import SourceFormat
 from pcor.public.spellings import BLANKS
 from pcor.public.toml_text import toml_lines, toml_value
-from pcor.rows.columns import column_names, read_columns
+from pcor.rows.columns import read_columns
 from pcor.rows.encoding import is_text, numbers
 from pcor.rows.files import plain_name
 from pcor.search.blocks import ENUMERATION_LIMIT
@@ -155,21 +155,18 @@ def draft(
         )
     roles = [metric, *named, *(one for one in (id_column, person) if one is not None)]
     layout = guess_layout(source, given or {})
-    own = _own_names(roles, column_names(source, layout))
-    metric, named = own[metric], [own[one] for one in named]
-    id_column, person = own.get(id_column or ""), own.get(person or "")
-    roles = [own[one] for one in roles]
-    for column in roles:
-        if roles.count(column) > 1:
-            raise SourceError(
-                f"column {column!r} is named twice; each column has one role: the metric, an "
-                "attribute, the id or the person"
-            )
+    own: dict[str, str] = {}
 
     def looked_at(names: list[str]) -> list[str]:
-        return roles + [name for name in names if attributes is None or _PEOPLE.search(name)]
+        own.update(_own_names(roles, names))
+        people = (name for name in names if attributes is None or _PEOPLE.search(name))
+        return [*own.values(), *people]
 
+    # Names come with the rows: a workbook is opened once.
     columns = read_columns(source, looked_at, layout)
+    metric, named = own[metric], [own[one] for one in named]
+    id_column, person = own.get(id_column or ""), own.get(person or "")
+    roles = list(own.values())
     others = [column for column in columns.column_names if column not in roles]
     written = guess_numbers(columns[metric], metric, layout, given or {})
     written = guess_dates((columns[column] for column in named or others), written)
@@ -203,11 +200,20 @@ def _own_names(given: Sequence[str], there: Sequence[str]) -> dict[str, str]:
     """Return what each column is called in the table; blanks at the ends need not be given.
 
     A name that fits no column, or several, stays as it is, and is refused when it is read.
+
+    Raises:
+        SourceError: two of them are the same column.
     """
-    own = {}
+    own: dict[str, str] = {}
     for name in given:
         alike = [one for one in there if one.strip(BLANKS) == name.strip(BLANKS)]
-        own[name] = alike[0] if len(alike) == 1 and name not in there else name
+        column = alike[0] if len(alike) == 1 and name not in there else name
+        if column in own.values():
+            raise SourceError(
+                f"column {column!r} is named twice; each column has one role: the metric, an "
+                "attribute, the id or the person"
+            )
+        own[name] = column
     return own
 
 
