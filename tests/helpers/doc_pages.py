@@ -367,12 +367,13 @@ def run_page(page: Path, folder: Path) -> list[str]:
         sys.modules["page"] = names  # classes of a page can be pickled and looked up
         stack.callback(sys.modules.pop, "page")
         stack.enter_context(patch.dict(registry._registered))  # what it registers goes with it
-        stack.callback(reader.shell.close)
         try:
             found = list(blocks(page.read_text(encoding="utf-8")))
             console = (block for block in found if block.language == "console")
             if any(c.in_background for block in console for c in commands(block)):
                 stack.enter_context(one_server_at_a_time())
+            # What is entered last ends first: the lock is held until the servers are gone.
+            stack.callback(reader.shell.close)
             for block in found:
                 if block.needs is not None and not REQUIREMENTS[block.needs]():
                     left_out.append(f"line {block.line} needs {block.needs}, which is not here")
