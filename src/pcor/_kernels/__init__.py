@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit
+from numba.core.cpu import CPUTargetOptions
 
 
 def forget_older(folder: Path) -> None:
@@ -32,15 +33,30 @@ def forget_older(folder: Path) -> None:
 forget_older(Path(__file__).parent)
 
 
+# Numba counts who uses an array, by atomic additions at calls and views: a third of the time of
+# short loops. A kernel that neither makes nor returns one has nothing to count, since its caller
+# holds what it is given. The option that says so is not in Numba's documentation; without it loops
+# are slower, and nothing else is different.
+_UNCOUNTED = {"_nrt": False} if hasattr(CPUTargetOptions, "_nrt") else {}
+
+
 def kernel(function: Any) -> Any:
-    """Compile a loop: exact floating point, cached on disk, without the interpreter's lock."""
-    return njit(cache=True, nogil=True, fastmath=False, error_model="numpy")(function)
+    """Compile a loop that fills arrays it is given: exact floating point, cached on disk, no lock.
+
+    It makes no array, returns none, and calls no ``maker``, for nobody would free what that made.
+    """
+    return _compiled(function, **_UNCOUNTED)
+
+
+def maker(function: Any) -> Any:
+    """Compile a loop as ``kernel`` does that makes or returns arrays, or calls one that does."""
+    return _compiled(function)
+
+
+def _compiled(function: Any, **options: Any) -> Any:
+    return njit(cache=True, nogil=True, fastmath=False, error_model="numpy", **options)(function)
 
 
 def inlined(function: Any) -> Any:
-    """Compile a part of a loop into its callers.
-
-    For a small function that is called often: each array that is passed to a function is counted,
-    and a dozen of them in a tuple cost more than a short loop does.
-    """
+    """Compile a small part of a loop, which is called often, into its callers."""
     return njit(inline="always", fastmath=False, error_model="numpy")(function)

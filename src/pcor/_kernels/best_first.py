@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from pcor._kernels import kernel
+from pcor._kernels import kernel, maker
+from pcor._kernels.copies import copy_into
 
 Array = Any
 
 
-@kernel
+@maker
 def visit(
     required: Array,
     places: Array,
@@ -112,7 +113,7 @@ def push(heap: Array, size: int, weight: int, index: int, first: int) -> int:
         # Parents move down and the entry is written once, which halves the copies of swapping.
         if heap[parent, 0] >= weight:
             break
-        heap[place] = heap[parent]
+        copy_into(heap[place], heap[parent])
         place = parent
     heap[place, 0], heap[place, 1], heap[place, 2] = weight, index, first
     return size + 1
@@ -131,7 +132,7 @@ def pop(heap: Array, size: int) -> int:
             child += 1
         if heap[child, 0] <= weight:
             break
-        heap[place] = heap[child]
+        copy_into(heap[place], heap[child])
         place = child
-    heap[place] = heap[size]
+    copy_into(heap[place], heap[size])
     return size

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pcor._kernels import inlined, kernel
+from pcor._kernels import inlined, maker
 from pcor._kernels.bits import lowest_bit, number_of
 
 Array = Any
@@ -34,7 +34,7 @@ def affordable(cells: int, words: int) -> bool:
     return cells * 8 * words <= _LARGEST
 
 
-@kernel
+@maker
 def bitmaps(required: Array, order: Array) -> Array:
     """Return the bitmaps of some cells, in this order, by the bits that they require."""
     chunks, width = (len(order) + CHUNK - 1) // CHUNK, 64 * required.shape[1]
@@ -81,7 +81,7 @@ def cover(needing: Array, lacks: Array, covered: Array) -> None:
             covered[word] &= ~(a[word] | b[word] | c[word] | d[word])
 
 
-@kernel
+@maker
 def planes_of(weights: Array, order: Array, chunks: int) -> tuple[Array, Array, Array]:
     """Return the bits of the weights of cells as bitmaps: those of a chunk from ``starts`` on.
 
@@ -112,7 +112,7 @@ def planes_of(weights: Array, order: Array, chunks: int) -> tuple[Array, Array, 
     return starts, shifts, planes
 
 
-@kernel
+@maker
 def totals_of_many(
     masks: Array, needing: Array, planes: tuple[Array, Array, Array], free: Array, out: Array
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pcor._kernels import kernel
+from pcor._kernels import kernel, maker
 from pcor._kernels.bits import count_bits, highest_bit, lowest_bit, number_of
 
 Array = Any
@@ -52,7 +52,7 @@ def contexts_of(rest: int, steps: Steps) -> int:
     return int(size)
 
 
-@kernel
+@maker
 def without_largest(base: int, rest: int, steps: Steps) -> Array:
     """Return what is left of a box without its largest context: disjoint boxes, base and open.
 
@@ -70,7 +70,7 @@ def without_largest(base: int, rest: int, steps: Steps) -> Array:
     return boxes[:count]
 
 
-@kernel
+@maker
 def mark_boxes(bases: Array, opens: Array, steps: Steps, first: int, valid: Array) -> None:
     """Mark the contexts of boxes by their indices less ``first``."""
     members = np.empty(len(valid), np.int64)

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pcor._kernels import inlined, kernel
+from pcor._kernels import inlined, kernel, maker
+from pcor._kernels.copies import copy_into
 
 Array = Any
 
@@ -97,7 +98,7 @@ def uniform(state: Array) -> float:
     return float((z ^ (z >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
 
 
-@kernel
+@maker
 def width(row: Array, steps: ClimbSteps, rows: Array, own: Array) -> float:
     """Return the logarithm of the rows of a context by a guess: attributes multiply, values add."""
     sums = own.copy()
@@ -129,7 +130,7 @@ def into_family(row: Array, chains: Array) -> None:
             row[place] = place - first < count
 
 
-@kernel
+@maker
 def begin_anew(
     climbers: Climbers,
     steps: ClimbSteps,
@@ -161,7 +162,7 @@ def begin_anew(
             _begin(climber, climbers, steps, guesses, rows[: counts[1]], state)
 
 
-@kernel
+@maker
 def _begin(
     climber: int, climbers: Climbers, steps: ClimbSteps, guesses: Guesses, tops: Array, state: Array
 ) -> None:
@@ -192,7 +193,7 @@ def _begin(
     stuck[climber], arrived[climber] = 0, False
 
 
-@kernel
+@maker
 def propose(
     climbers: Climbers,
     steps: ClimbSteps,
@@ -229,8 +230,8 @@ def propose(
         sums = at_sums.copy()
         for _ in range(len(at)):
             new = out.rows[kept]
-            new[:] = row
-            sums[:] = at_sums
+            copy_into(new, row)
+            copy_into(sums, at_sums)
             key, turns = at_key, 0
             adds = int(np.exp(uniform(state) * logs[missing]))
             for _ in range(adds if missing > 0 else 0):
@@ -254,7 +255,7 @@ def propose(
             if len(chains):
                 into_family(new, chains)
                 key = _key(new, factors)
-                sums[:] = own
+                copy_into(sums, own)
                 _add_rows(new, attribute, rows, sums)
             wide = _width_of(sums)
             if wide > height[climber] + 1e-9 and _is_new(key, tried):
@@ -262,7 +263,7 @@ def propose(
                 if len(chains):
                     _words(new, steps, words)
                 else:
-                    words[:] = at_words
+                    copy_into(words, at_words)
                     _turn(turned[:turns], steps, words)
                 out.widths[kept], out.climbers[kept] = wide, climber
                 kept += 1
@@ -353,7 +354,7 @@ def step_up(climbers: Climbers, proposals: Proposals, valid: Array) -> None:
                 at[climber, place] = proposals.rows[number, place]
 
 
-@kernel
+@maker
 def usual_widths(masks: Array, attribute: Array, rows: Array, out: Array) -> None:
     """Return the widths of contexts as words by one guess of the rows of each value."""
     sums = np.empty(attribute[-1] + 1)

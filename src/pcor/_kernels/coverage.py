@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pcor._kernels import inlined, kernel
+from pcor._kernels import inlined, kernel, maker
 
 Array = Any
 
@@ -44,7 +44,7 @@ def missing_bits(mask: Array, required: Array, place: int) -> int:
     return count
 
 
-@kernel
+@maker
 def totals(masks: Array, required: Array, weights: Array, out: Array) -> None:
     """Sum the weights of the covered cells, for each context.
 
@@ -72,7 +72,7 @@ def totals(masks: Array, required: Array, weights: Array, out: Array) -> None:
             out[row] += total
 
 
-@kernel
+@maker
 def people_totals(
     masks: Array, required: Array, starts: Array, cells: Array, counts: Array, out: Array
 ) -> None:
@@ -117,7 +117,7 @@ def cell_totals(masks: Array, required: Array, weights: Array, out: Array) -> No
                     out[kind, row] += weights[kind, cell]
 
 
-@kernel
+@maker
 def nearest_places(cells: Array, counts: Array, at: int, wanted: int, size: int) -> Array:
     """Return the pairs that hold the nearest rows of each cell on each side of a place.
 
@@ -147,7 +147,7 @@ def nearest_places(cells: Array, counts: Array, at: int, wanted: int, size: int)
     return np.concatenate((kept[:below][::-1], kept[below:count]))
 
 
-@kernel
+@maker
 def neighbour_totals(
     mask: Array, required: Array, places: Array, weights: Array, width: int
 ) -> tuple[Array, Array]:
@@ -185,7 +185,7 @@ def neighbour_totals(
     return whole, changes
 
 
-@kernel
+@maker
 def covered_places(mask: Array, required: Array) -> Array:
     """Return the places that a context covers."""
     kept = np.empty(len(required), np.int64)
@@ -198,7 +198,7 @@ def covered_places(mask: Array, required: Array) -> Array:
     return kept[:count].copy()
 
 
-@kernel
+@maker
 def nearly_covered_places(mask: Array, required: Array) -> Array:
     """Return the places that miss at most one bit: all that any one-bit neighbour can cover."""
     kept = np.empty(len(required), np.int64)

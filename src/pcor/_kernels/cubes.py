@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from pcor._kernels import kernel
+from pcor._kernels import kernel, maker
 from pcor._kernels.bits import count_bits
 
 Array = Any
 
 
-@kernel
+@maker
 def cube_sizes(opens: Array) -> Array:
     """Return how many contexts each cube stands for."""
     sizes = np.empty(len(opens), np.int64)

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from pcor._kernels import kernel
+from pcor._kernels import maker
 
 Array = Any
 
 
-@kernel
+@maker
 def begin(codes: Array) -> tuple[Array, Array]:
     """Return room for the rows that are kept at each level, and their numbers.
 
@@ -36,7 +36,7 @@ def begin(codes: Array) -> tuple[Array, Array]:
     return kept, sizes
 
 
-@kernel
+@maker
 def step(bits: Array, level: int, codes: Array, kept: Array, sizes: Array) -> Array:
     """Go on to a context that differs up to a level; return the rows that it covers.
 
@@ -60,7 +60,7 @@ def step(bits: Array, level: int, codes: Array, kept: Array, sizes: Array) -> Ar
     return kept[0, : sizes[0]]
 
 
-@kernel
+@maker
 def with_room(found: Array, used: int, more: int) -> Array:
     """Return an array that begins with what was found and has room for more."""
     if used + more <= len(found):

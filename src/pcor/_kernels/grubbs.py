@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pcor._kernels import kernel
+from pcor._kernels import kernel, maker
+from pcor._kernels.copies import copy_into
 from pcor._kernels.coverage import PairColumns, covers
 
 Array = Any
@@ -72,7 +73,7 @@ def grubbs_verdicts(
             out[row] = _step_by_step(masks[row], pairs, critical, tail, v, moments[:, row])
 
 
-@kernel
+@maker
 def grubbs_changed_verdicts(
     masks: Array,
     pairs: PairColumns,
@@ -104,7 +105,7 @@ def grubbs_changed_verdicts(
         before = moments[:, context]
         for number in range(len(metrics)):
             x = metrics[number]
-            changed[:] = before
+            copy_into(changed, before)
             changed[0] += rows
             changed[1] += rows * x
             changed[2] += rows * x * x

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from pcor._kernels import kernel
+from pcor._kernels import kernel, maker
 from pcor._kernels.every_context import begin, step, with_room
 from pcor._kernels.grubbs import _slack
 
 Array = Any
 
 
-@kernel
+@maker
 def grubbs_in_contexts(
     bits: Array,
     changed: Array,

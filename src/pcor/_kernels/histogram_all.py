@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from pcor._kernels import kernel
+from pcor._kernels import kernel, maker
 from pcor._kernels.every_context import begin, step, with_room
 from pcor._kernels.histogram import bin_of, root
 
 Array = Any
 
 
-@kernel
+@maker
 def histogram_in_contexts(
     bits: Array,
     changed: Array,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pcor._kernels import kernel
+from pcor._kernels import kernel, maker
 
 Array = Any
 
@@ -84,7 +84,7 @@ def block_extremes(
         step *= radix
 
 
-@kernel
+@maker
 def all_totals(required: Array, weights: Array, radices: Array) -> Array:
     """Return the summed weights of the covered cells for every numbered context."""
     size = 1
@@ -96,7 +96,7 @@ def all_totals(required: Array, weights: Array, radices: Array) -> Array:
     return totals[0]
 
 
-@kernel
+@maker
 def heaviest_first(totals: Array, visited: Array) -> Array:
     """Return the indices that were not visited by falling total: a counting sort.
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pcor._kernels import inlined, kernel
+from pcor._kernels import inlined, kernel, maker
 from pcor._kernels.coverage import PairColumns, covers
 
 Array = Any
@@ -39,14 +39,14 @@ class WindowRoom(NamedTuple):
     terms: Array
 
 
-@kernel
+@maker
 def window_room(k: int) -> WindowRoom:
     """Return room for windows of at most 2k rows on each side of V."""
     kd, padded, terms = np.empty(4 * k + 1), np.empty(6 * k + 2), np.empty(k + 1)
     return WindowRoom(np.empty(4 * k + 1, np.int64), kd, padded, terms)
 
 
-@kernel
+@maker
 def lof_verdicts(
     masks: Array, pairs: PairColumns, at: int, rule: tuple[int, float, int], out: Array
 ) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pcor._kernels import kernel
+from pcor._kernels import kernel, maker
 from pcor._kernels.every_context import begin, step, with_room
 from pcor._kernels.lof import PILE
 
@@ -35,7 +35,7 @@ MARGIN = 1e-9
 PADDING = 4
 
 
-@kernel
+@maker
 def lof_in_contexts(
     bits: Array,
     changed: Array,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pcor._kernels import kernel
+from pcor._kernels import kernel, maker
 from pcor._kernels.bitmaps import CHUNK, bitmaps, cover, lacking
 from pcor._kernels.bits import lowest_bit, number_of
 from pcor._kernels.coverage import PairColumns
@@ -24,7 +24,7 @@ Array = Any
 Side = tuple[Array, Array, Array]
 
 
-@kernel
+@maker
 def side(pairs: PairColumns, at: int, step: int, most: int) -> Side:
     """Return the pairs from a place on, outward.
 
@@ -42,7 +42,7 @@ def side(pairs: PairColumns, at: int, step: int, most: int) -> Side:
     return values[order], rows, bitmaps(required, order)
 
 
-@kernel
+@maker
 def _by_pile(values: Array, counts: Array, at: int, step: int, most: int) -> Array:
     """Return pairs outward; of equal metrics those with more rows first."""
     size = len(values) - at if step > 0 else at + 1
@@ -70,7 +70,7 @@ def _by_pile(values: Array, counts: Array, at: int, step: int, most: int) -> Arr
     return order
 
 
-@kernel
+@maker
 def verdicts_in_many(
     masks: Array,
     above: Side,

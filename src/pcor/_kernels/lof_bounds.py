@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pcor._kernels import inlined, kernel
+from pcor._kernels import inlined, kernel, maker
 from pcor._kernels.lof import PILE, WindowRoom, first_of, pad, window_room
 
 Array = Any
@@ -77,7 +77,7 @@ class Workspace(NamedTuple):
     plain: WindowRoom
 
 
-@kernel
+@maker
 def new_room(size: int, k: int) -> Workspace:
     """Return room for windows of at most this size."""
     # One allocation for each type: the arrays lie side by side in memory.

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pcor._kernels import kernel
+from pcor._kernels import maker
 from pcor._kernels.lof import window_room, window_verdict
 from pcor._kernels.lof_walk import (
     Sides,
@@ -28,7 +28,7 @@ from pcor._kernels.lof_walk import (
 Array = Any
 
 
-@kernel
+@maker
 def insertion_flips(
     sides: Sides,
     free: int,

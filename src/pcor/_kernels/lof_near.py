@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pcor._kernels import inlined, kernel
+from pcor._kernels import inlined, kernel, maker
 from pcor._kernels.lof import PILE, WindowRoom, first_of, pad, pad_ends, window_room
 
 Array = Any
@@ -63,7 +63,7 @@ class Near(NamedTuple):
     window: WindowRoom
 
 
-@kernel
+@maker
 def room_for(rows: int, k: int) -> Near:
     """Return room for nodes with at most so many possible rows."""
     x, c, low_kd, high_kd, terms, others, densities = np.empty((7, rows))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pcor._kernels import kernel
+from pcor._kernels import kernel, maker
 from pcor._kernels.lof import window_verdict
 from pcor._kernels.lof_bounds import Workspace, may_change, new_room
 from pcor._kernels.lof_removal import verdict_without, weigh_removals
@@ -32,7 +32,7 @@ from pcor._kernels.lof_walk import (
 Array = Any
 
 
-@kernel
+@maker
 def people_flips(
     sides: Sides, free: int, split: int, part: int, rule: tuple[int, float, int], most: int
 ) -> tuple[Array, Array, Array, Array, Array]:

@@ -20,10 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from pcor._kernels import inlined, kernel
+from pcor._kernels import inlined, kernel, maker
+from pcor._kernels.copies import copy_into
 from pcor._kernels.lof import PILE, window_verdict
 from pcor._kernels.lof_bounds import ROUNDING, SLACK, Workspace, may_change, new_room
-from pcor._kernels.lof_slack import FEW, box_room, box_settled, new_gains, note, worth_a_look
+from pcor._kernels.lof_slack import FEW, box_room, look_at_box, new_gains
 from pcor._kernels.lof_walk import (
     BOX,
     DONE,
@@ -41,7 +42,7 @@ from pcor._kernels.lof_walk import (
 Array = Any
 
 
-@kernel
+@maker
 def removal_flips(
     sides: Sides, free: int, split: int, part: int, rule: tuple[int, float, int]
 ) -> tuple[Array, Array, Array, Array, Array]:
@@ -70,8 +71,7 @@ def removal_flips(
         if stop == DONE:
             break
         if stop == BOX:
-            if worth_a_look(gains, walk):
-                note(gains, walk, box_settled(boxes, walk, sides, rule, outlier))
+            look_at_box(boxes, gains, walk, sides, rule, outlier)
             continue
         spare = leaf_population(walk) - smallest
         # The population is below the smallest already: V is no outlier, and stays none.
@@ -134,8 +134,8 @@ def verdict_without(
     room: Workspace, n: int, place: int, j: int, rule: tuple[int, float, int]
 ) -> bool:
     """Judge a window without one of its rows."""
-    room.plain_x[:j] = room.x[:j]
-    room.plain_x[j : n - 1] = room.x[j + 1 : n]
+    copy_into(room.plain_x[:j], room.x)
+    copy_into(room.plain_x[j : n - 1], room.x[j + 1 :])
     moved = place - 1 if j < place else place
     return bool(window_verdict(room.plain_x, n - 1, moved, rule, room.plain))
 
@@ -165,7 +165,8 @@ def weigh_removals(room: Workspace, place: int, rule: tuple[int, float, int]) ->
             reach[j] = total + points[j]
             least = min(least, reach[j])
         if not ROUNDING * size < SLACK / 4 * (least + k * PILE):
-            unsure |= ~(ROUNDING * size < SLACK / 4 * (reach + k * PILE))
+            for j in range(high - low):
+                unsure[j] |= not ROUNDING * size < SLACK / 4 * (reach[j] + k * PILE)
         if p == place:
             for j in range(high - low):
                 own[j] = reach[j] * share + PILE

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from pcor._kernels import inlined, kernel
+from pcor._kernels import inlined, kernel, maker
 from pcor._kernels.lof import PILE
 from pcor._kernels.lof_near import (
     MANY,
@@ -30,7 +30,7 @@ from pcor._kernels.lof_near import (
     that_matter,
     within_reach,
 )
-from pcor._kernels.lof_walk import Sides, Walk, box_rows, needed_count, skip_box
+from pcor._kernels.lof_walk import Sides, Walk, box_rows, keep_nearest, needed_count, skip_box
 
 Array = Any
 
@@ -42,7 +42,7 @@ FEW = 3
 _COST, _USUAL = 2, 24
 
 
-@kernel
+@maker
 def box_room(sides: Sides, k: int) -> Near:
     """Return room for all rows, of which one may leave."""
     near: Near = room_for(len(sides.values_below) + len(sides.values_above) + 1, k + 1)
@@ -50,44 +50,72 @@ def box_room(sides: Sides, k: int) -> Near:
 
 
 @kernel
-def box_settled(
-    near: Near, walk: Walk, sides: Sides, rule: tuple[int, float, int], outlier: bool
-) -> bool:
-    """Tell whether V surely has one verdict in the box where the walk stands, whoever leaves.
+def look_at_box(
+    near: Near, gains: Array, walk: Walk, sides: Sides, rule: tuple[int, float, int], outlier: bool
+) -> None:
+    """Skip the box where the walk stands if V surely has one verdict there, whoever leaves.
+
+    If not, drop the rows that matter in none of its contexts.
 
     Args:
         near: room for the rows.
+        gains: how often a look was worth it.
         walk: where it stands.
         sides: the rows.
         rule: k, the threshold, and the smallest population.
         outlier: the verdict to be shown.
     """
     size = box_rows(walk, sides, near.x, near.sure)
-    return bool(rows_settled(near, size, rule, 1, outlier))
+    n, place, sure = size
+    k, _, smallest = rule
+    # With fewer rows some distance has no bound.
+    if sure <= k + 1:
+        return
+    some = that_matter(near, n, place, k + 1, 2)
+    count = needed_count(walk)
+    if _worth_a_look(gains, count):
+        gains[count, 0] += 1
+        if rows_settled(near, size, some, rule, 1, outlier):
+            gains[count, 1] += 1
+            skip_box(walk)
+            return
+    first, last = within_reach(near.x, near.high_kd, n, some[0], some[1])
+    sure = 0
+    for p in range(first, last):
+        sure += near.sure[p]
+    # What is left has to show that one row can be spared.
+    if sure > smallest:
+        keep_nearest(walk, place - first, last - place - 1)
 
 
 @kernel
 def rows_settled(
     near: Near,
     size: tuple[int, int, int],
+    some: tuple[int, int],
     rule: tuple[int, float, int],
     spare: int,
     outlier: bool,
 ) -> bool:
-    """Tell the same of rows that are filled in: how many, V's place, and how many are certain.
+    """Tell whether V surely has one verdict in a box, whoever leaves.
 
-    So many as ``spare`` may leave.
+    Args:
+        near: the rows, with ``high_kd`` of those that can be neighbours of V's neighbours.
+        size: how many rows there are, V's place, and how many are certain: more than k + ``spare``.
+        some: where those begin and end.
+        rule: k, the threshold, and the smallest population.
+        spare: how many may leave.
+        outlier: the verdict to be shown.
     """
     n, place, sure = size
     k, threshold, smallest = rule
-    # With fewer rows some distance has no bound; and V is no outlier among too few.
-    if sure <= k + spare or (outlier and sure < smallest + spare):
+    # V is no outlier among too few.
+    if outlier and sure < smallest + spare:
         return False
-    first, last = that_matter(near, n, place, k + spare, 2)
     low, high = within_reach(near.x, near.high_kd, n, place, place + 1)
     if high - low > MANY * (k + spare):
         return False
-    narrowest(near, n, first, last, k)
+    narrowest(near, n, some[0], some[1], k)
     # For "yes" the factor is bounded from below: V's sum of distances too, and those of its
     # neighbours from above. For "no" the other way round.
     sign = 1.0 if outlier else -1.0
@@ -158,7 +186,7 @@ def _least_sum(terms: Array, count: int, forced: Array, number: int, k: int, spa
     return float(total + _sum_of_smallest(terms, count, k - number))
 
 
-@kernel
+@maker
 def new_gains() -> Array:
     """Return counts of looks at boxes, and of those settled, by how many values they need."""
     gains = np.empty((65, 2), np.int64)
@@ -167,23 +195,12 @@ def new_gains() -> Array:
     return gains
 
 
-@kernel
-def worth_a_look(gains: Array, walk: Walk) -> bool:
+@inlined
+def _worth_a_look(gains: Array, count: int) -> bool:
     """Tell whether boxes that need so many values were settled often enough to be looked at."""
-    count = needed_count(walk)
     looks, settled = gains[count]
     leaves = min(1 << min(count, 30), _USUAL)
     return bool(settled * leaves >= looks * _COST)
-
-
-@kernel
-def note(gains: Array, walk: Walk, settled: bool) -> None:
-    """Count a look at the box where the walk stands; skip the box if it is settled."""
-    count = needed_count(walk)
-    gains[count, 0] += 1
-    if settled:
-        gains[count, 1] += 1
-        skip_box(walk)
 
 
 @kernel

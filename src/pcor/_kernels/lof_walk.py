@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pcor._kernels import kernel
+from pcor._kernels import kernel, maker
 from pcor._kernels.bits import count_bits, lowest_bit, most_tallied, tally
 
 Array = Any
@@ -30,8 +30,8 @@ _LOWER = np.uint64((1 << 32) - 1)
 _OPEN, _IN, _NEEDED, _BIT, _STAGE = range(5)
 _FIRST, _COUNT, _END = range(3)
 
-# How far a node is: nothing done; "in" to be decided next; "out" next; all below is done.
-_NEW, _STOPPED_AT, _IN_DONE, _ALL_DONE = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
+# How far a node is: nothing done; looked at; "in" to be decided next; "out" next; all done below.
+_NEW, _SEEN, _CHOSEN, _IN_DONE, _ALL_DONE = (np.uint64(stage) for stage in range(5))
 
 # Where a walk stops: nowhere, since it is over; at a leaf; at a node with more to be decided.
 DONE, LEAF, BOX = range(3)
@@ -75,7 +75,7 @@ class Walk(NamedTuple):
     cap: int
 
 
-@kernel
+@maker
 def begin(sides: Sides, free: int, split: int, part: int, cap: int) -> Walk:
     """Begin the part of a walk in which the first ``split`` free values are the bits of ``part``.
 
@@ -100,7 +100,7 @@ def begin(sides: Sides, free: int, split: int, part: int, cap: int) -> Walk:
     return Walk(sets, spans, below, above, depth, planes, cap)
 
 
-@kernel
+@maker
 def _first_list(required: Array, out: int, sets: Array, cap: int, span: Array) -> Array:
     """Return room for the lists of one side, with the first of them in it."""
     packed = np.empty(len(required), np.uint64)
@@ -160,19 +160,20 @@ def next_stop(walk: Walk, few: int) -> int:
         if stage == _ALL_DONE:
             depth -= 1
             continue
-        if stage == _NEW:
-            needed = sets[depth, _NEEDED] & sets[depth, _OPEN]
+        needed = sets[depth, _NEEDED] & sets[depth, _OPEN]
+        if stage == _NEW and count_bits(needed) > few:
+            sets[depth, _STAGE] = _SEEN
+            walk.depth[0] = depth
+            return BOX
+        if stage <= _SEEN:
             if not needed:
                 sets[depth, _STAGE] = _ALL_DONE  # the next call goes on from here
                 walk.depth[0] = depth
                 return LEAF
             sets[depth, _BIT] = _commonest(walk, depth, needed)
-            sets[depth, _STAGE] = stage = _STOPPED_AT
-            if count_bits(needed) > few:
-                walk.depth[0] = depth
-                return BOX
+            stage = _CHOSEN
         sets[depth, _STAGE] = stage + np.uint64(1)
-        _descend(walk, depth, stage == _STOPPED_AT)
+        _descend(walk, depth, stage == _CHOSEN)
         depth += 1
     walk.depth[0] = -1
     return DONE
@@ -195,6 +196,18 @@ def _commonest(walk: Walk, depth: int, needed: int) -> Any:
 def skip_box(walk: Walk) -> None:
     """Leave out all that is below the node where the walk stands."""
     walk.sets[walk.depth[0], _STAGE] = _ALL_DONE
+
+
+@kernel
+def keep_nearest(walk: Walk, below: int, above: int) -> None:
+    """Drop the rows of the node beyond so many on each side: they matter in no context below."""
+    depth, needed = walk.depth[0], np.uint64(0)
+    walk.spans[0, depth, _COUNT], walk.spans[1, depth, _COUNT] = below, above
+    for side, rows in enumerate((walk.below, walk.above)):
+        first, count, _ = walk.spans[side, depth]
+        for place in range(first, first + count):
+            needed |= rows[place]
+    walk.sets[depth, _NEEDED] = needed & _LOWER
 
 
 @kernel
@@ -316,7 +329,7 @@ class Flips(NamedTuple):
     used: Array
 
 
-@kernel
+@maker
 def no_flips() -> Flips:
     """Return room for some leaves and changes."""
     bases, opens = np.empty((2, 64), np.uint64)
@@ -324,7 +337,7 @@ def no_flips() -> Flips:
     return Flips(bases, opens, np.empty(64, np.bool_), leaves, changes, np.zeros(2, np.int64))
 
 
-@kernel
+@maker
 def with_leaf(found: Flips, walk: Walk, outlier: bool, flips: Array) -> Flips:
     """Add the leaf where the walk stands, with the changes that turn its verdict."""
     bases, opens, was, leaves, changes, used = found
@@ -344,7 +357,7 @@ def with_leaf(found: Flips, walk: Walk, outlier: bool, flips: Array) -> Flips:
     return Flips(bases, opens, was, leaves, changes, used)
 
 
-@kernel
+@maker
 def all_found(found: Flips) -> tuple[Array, Array, Array, Array, Array]:
     """Return what was found, without the room for more."""
     leaf, change = found.used
@@ -352,7 +365,7 @@ def all_found(found: Flips) -> tuple[Array, Array, Array, Array, Array]:
     return (*leaves, found.leaves[:change], found.changes[:change])
 
 
-@kernel
+@maker
 def _doubled(array: Array) -> Array:
     """Return a list that has run full with as much room again."""
     longer = np.empty(2 * len(array), array.dtype)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pcor._kernels import kernel
+from pcor._kernels import kernel, maker
 from pcor._kernels.best_first import pop, push
 from pcor._kernels.bits import lowest_bit, number_of
 from pcor._kernels.boxes import Steps, contexts_of, without_largest
@@ -45,7 +45,7 @@ class MarginTables(NamedTuple):
     rule: tuple[int, int, int]
 
 
-@kernel
+@maker
 def next_best(
     tables: MarginTables, steps: Steps, heap: Array, size: int, looks: int, found: Array
 ) -> tuple[Array, int, int, int]:
@@ -96,7 +96,7 @@ def _push(tables: MarginTables, heap: Array, size: int, base: int, rest: int) ->
     return int(push(heap, size, bound, np.int64(base), np.int64(rest)))
 
 
-@kernel
+@maker
 def _with_room(heap: Array, size: int) -> Array:
     """Return the heap with room for so many boxes."""
     if size <= len(heap):
@@ -121,7 +121,7 @@ def _most_lossy(losses: TotalTable, steps: Steps, largest: int, rest: Any) -> in
     return best
 
 
-@kernel
+@maker
 def sizes(heap: Array, size: int, steps: Steps) -> Array:
     """Return how many contexts each box of the heap has."""
     found = np.empty(size, np.int64)

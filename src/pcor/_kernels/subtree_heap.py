@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pcor._kernels import kernel
+from pcor._kernels import kernel, maker
 from pcor._kernels.best_first import pop, push
 from pcor._kernels.boxes import Steps, all_steps, contexts_of, without_largest
 from pcor._kernels.subtrees import (
@@ -57,7 +57,7 @@ class Boxes(NamedTuple):
     used: Array
 
 
-@kernel
+@maker
 def start(
     rows: SideRows, steps: Steps, rule: tuple[int, float, int], weights: TotalTable
 ) -> tuple[SubtreeWalk, Boxes]:
@@ -70,7 +70,7 @@ def start(
     return begin(rows, steps, rule, 2), boxes
 
 
-@kernel
+@maker
 def _room(size: int) -> Boxes:
     return Boxes(
         np.empty((size, 3), np.int64),
@@ -81,7 +81,7 @@ def _room(size: int) -> Boxes:
     )
 
 
-@kernel
+@maker
 def _with_room(boxes: Boxes, more: int) -> Boxes:
     """Return the boxes with room for more."""
     used = boxes.used[1]
@@ -106,7 +106,7 @@ def _new_place(boxes: Boxes) -> int:
     return int(used[1] - 1)
 
 
-@kernel
+@maker
 def next_valid(
     walk: SubtreeWalk, weights: TotalTable, boxes: Boxes, looks: int, found: Array
 ) -> tuple[Boxes, int, int]:
@@ -161,7 +161,7 @@ def _push_children(
         boxes.used[0] = push(boxes.heap, boxes.used[0], most, to, 0)
 
 
-@kernel
+@maker
 def _push_rest(steps: Steps, weights: TotalTable, boxes: Boxes, node: Array) -> None:
     """Push what is left of a valid box without its largest context."""
     for box in without_largest(node[BASE], node[REST], steps):
@@ -171,7 +171,7 @@ def _push_rest(steps: Steps, weights: TotalTable, boxes: Boxes, node: Array) -> 
         boxes.used[0] = push(boxes.heap, boxes.used[0], total(weights, box[0] | box[1]), to, 0)
 
 
-@kernel
+@maker
 def open_boxes(boxes: Boxes, steps: Steps) -> Array:
     """Return of each box in the heap its weight, and how many contexts it has."""
     out = np.empty((boxes.used[0], 2), np.int64)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pcor._kernels import kernel
+from pcor._kernels import maker
 from pcor._kernels.bits import lowest_bit, number_of
 from pcor._kernels.boxes import Steps, all_steps, contexts_of
 from pcor._kernels.subtrees import (
@@ -39,7 +39,7 @@ Array = Any
 _NEW, _INSIDE, _OUTSIDE, _DONE = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
 
 
-@kernel
+@maker
 def valid_between(
     rows: SideRows,
     steps: Steps,

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pcor._kernels import inlined, kernel
+from pcor._kernels import inlined, kernel, maker
 from pcor._kernels.bits import count_bits, lowest_bit, most_tallied, number_of, tally
 from pcor._kernels.boxes import Steps
+from pcor._kernels.copies import copy_into
 from pcor._kernels.lof_near import Near, room_for, that_matter
 from pcor._kernels.lof_subtree import exact_verdict, settled
 
@@ -71,7 +72,7 @@ class SubtreeWalk(NamedTuple):
     planes: Array
 
 
-@kernel
+@maker
 def begin(rows: SideRows, steps: Steps, rule: tuple[int, float, int], depths: int) -> SubtreeWalk:
     """Return a walk with room for so many depths, and all rows at the first of them."""
     below = _listed(rows.values_below, rows.required_below, depths)
@@ -80,7 +81,7 @@ def begin(rows: SideRows, steps: Steps, rule: tuple[int, float, int], depths: in
     return SubtreeWalk(rows.v, steps, rule, below, above, near, np.empty(64, np.uint64))
 
 
-@kernel
+@maker
 def _listed(values: Array, required: Array, depths: int) -> Lists:
     count = len(values)
     # Each depth needs at most what the first does; memory that is never touched costs nothing.
@@ -111,7 +112,7 @@ def child(
     # One of the two extreme contexts is the parent's.
     shared = ALL if inside else NONE
     below[shared] = node[shared]
-    below_sums[:] = sums
+    copy_into(below_sums, sums)
     return np.uint64(0) if inside else gone
 
 
@@ -132,15 +133,14 @@ def _keep(
     values, required = lists.values, lists.required
     for place in range(first, first + count):
         row = required[place]
-        if row & out:
-            continue
+        # Written in any case, and written over if it is not kept: nobody could predict a branch.
         values[to + kept], required[to + kept] = values[place], row
-        kept += 1
-        if not row & rest:
-            certain += 1
-            # What lies beyond is never among the nearest ``cap`` rows of a context below.
-            if certain == cap:
-                break
+        stays = (row & out) == 0
+        kept += stays
+        certain += stays and (row & rest) == 0
+        # What lies beyond is never among the nearest ``cap`` rows of a context below.
+        if certain == cap:
+            break
     lists.spans[target, _FIRST], lists.spans[target, _COUNT] = to, kept
     lists.spans[target, _END] = to + kept if behind else end
 
@@ -302,7 +302,7 @@ def _commonest(required: Array, rest: int, planes: Array) -> int:
     return _NO_STEP if highest < 0 else number_of(most_tallied(rest, planes, highest))
 
 
-@kernel
+@maker
 def valid_boxes(
     rows: SideRows, steps: Steps, rule: tuple[int, float, int], base: int, rest: int
 ) -> tuple[Array, Array]:
@@ -337,7 +337,7 @@ def valid_boxes(
     return found[:used, 0].copy(), found[:used, 1].copy()
 
 
-@kernel
+@maker
 def _with_room(found: Array, used: int) -> Array:
     """Return the list, twice as long if it is full."""
     if used < len(found):

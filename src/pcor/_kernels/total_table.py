@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pcor._kernels import kernel
+from pcor._kernels import kernel, maker
 
 Array = Any
 
@@ -32,7 +32,7 @@ class TotalTable(NamedTuple):
     sums: Array
 
 
-@kernel
+@maker
 def total_table(
     inner: Array, outer: Array, required: Array, groups: Array, weights: Array
 ) -> TotalTable:
