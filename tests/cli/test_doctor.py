@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from pcor.demo import warm_up
 from tests.helpers.command_line import pcor_
 
 
@@ -14,15 +15,17 @@ def test_doctor_says_that_everything_is_here() -> None:
     assert ran.code == 0
     assert "FAIL" not in ran.out
     assert "ok    private draw: works" in ran.out
+    assert "ok    releases from made-up rows: work" in ran.out
     assert ran.out.endswith("everything a release needs is here\n")
 
 
 def test_doctor_as_json() -> None:
     ran = pcor_("doctor", "--json")
     assert ran.json["ok"] is True
-    assert {"numpy", "private draw", "system randomness", "detectors"} <= {
-        check["check"] for check in ran.json["checks"]
-    }
+    assert {
+        *("numpy", "private draw", "system randomness", "detectors"),
+        "releases from made-up rows",
+    } <= {check["check"] for check in ran.json["checks"]}
 
 
 def test_doctor_fails_where_a_release_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,4 +36,20 @@ def test_doctor_fails_where_a_release_cannot_run(monkeypatch: pytest.MonkeyPatch
     ran = pcor_("doctor")
     assert ran.code == 1
     assert "FAIL  system randomness: fails (NotImplementedError)" in ran.out
+    assert "secret" not in ran.out + ran.err
+
+
+def test_doctor_says_how_long_compiling_ahead_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warm_up, "is_compiled", lambda: False)
+    monkeypatch.setattr(warm_up, "warm_up", lambda: 41)
+    ran = pcor_("doctor")
+    assert "ok    releases from made-up rows: work; their loops were compiled in 41 s" in ran.out
+
+    def broken() -> int:
+        raise RuntimeError("secret 12345")
+
+    monkeypatch.setattr(warm_up, "warm_up", broken)
+    ran = pcor_("doctor")
+    assert ran.code == 1
+    assert "FAIL  releases from made-up rows: fail (RuntimeError)" in ran.out
     assert "secret" not in ran.out + ran.err

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from pcor.cli import output
+from pcor.demo import warm_up
 from tests.helpers.command_line import GRUBBS, OUTLIER, Files, pcor_, written
 
 
@@ -20,11 +21,11 @@ def test_kernels_that_are_not_in_numbas_cache_are_noticed(tmp_path: Path) -> Non
     code = (
         "import numpy as np\n"
         "from pcor._kernels.coverage import cell_totals\n"
-        "from pcor.cli.output import are_compiled\n"
-        "print(are_compiled())\n"
+        "from pcor.demo.warm_up import is_compiled\n"
+        "print(is_compiled())\n"
         "one = np.zeros((1, 1), dtype=np.uint64)\n"
         "cell_totals(one, one, np.zeros((1, 1)), np.zeros((1, 1)))\n"
-        "print(are_compiled())\n"
+        "print(is_compiled())\n"
     )
     done = subprocess.run(  # noqa: S603 (our own program)
         [sys.executable, "-c", code],
@@ -37,14 +38,37 @@ def test_kernels_that_are_not_in_numbas_cache_are_noticed(tmp_path: Path) -> Non
 
 
 def test_a_person_is_told_of_compiling_and_a_pipe_is_not(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(output, "are_compiled", lambda: False)
+    monkeypatch.setattr(warm_up, "compiled_folder", lambda: tmp_path)
+    monkeypatch.setattr(warm_up, "_releases", lambda: None)
     output.tell_of_compiling()
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     output.tell_of_compiling()
-    assert capsys.readouterr().err == "compiling, once (some seconds) ...\n"
+    assert "once after an installation or an update (up to a minute" in capsys.readouterr().err
+    clock = iter([100.0, 141.0])
+    monkeypatch.setattr("time.monotonic", clock.__next__)
+    assert warm_up.warm_up() == 41
+    output.tell_of_compiling()
+    assert "(it took 41 s last time for all of them" in capsys.readouterr().err
+    (tmp_path / "kernel.nbi").touch()  # as after the first release
+    output.tell_of_compiling()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_warm_up_without_compiling_leaves_the_last_time_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(warm_up, "compiled_folder", lambda: tmp_path)
+    monkeypatch.setattr(warm_up, "_releases", lambda: None)
+    (tmp_path / "kernel.nbi").touch()
+    warm_up.warm_up()
+    assert warm_up.last_seconds() is None
+    monkeypatch.setattr(warm_up, "compiled_folder", lambda: None)  # nothing is compiled, or kept
+    assert warm_up.is_compiled()
+    assert warm_up.last_seconds() is None
+    assert warm_up.warm_up() == 0
 
 
 def test_whoever_reads_a_file_is_told_once_how_long_an_audit_takes(

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 
 import typer
 
-from pcor.cli.output import AsJson, guarded, say, say_json
+from pcor.cli.output import AsJson, guarded, say, say_json, tell_of_compiling, waiting
 from pcor.errors import ParameterError
 
 _REINSTALL = "pip install --upgrade pcor"
@@ -53,7 +53,10 @@ class InstallationCheck:
 
 @guarded
 def doctor(as_json: AsJson = False) -> None:
-    """Check the installation: versions, randomness, detectors. The private draw is tried, too.
+    """Check the installation: versions, randomness, detectors; compile ahead what releases need.
+
+    The private draw is tried, and releases from made-up rows by each built-in detector. The first
+    time that compiles their loops, up to a minute, for which no release then has to wait.
 
     Ends with exit code 0 if a release can run here, and 1 if not. What is optional may be missing.
 
@@ -69,6 +72,7 @@ def doctor(as_json: AsJson = False) -> None:
         ),
         _works("private draw", _draws, _REINSTALL),
         _detectors(),
+        _releases(quiet=as_json),
     ]
     optional = [_extra(name, purpose) for name, purpose in PURPOSES.items()]
     fine = all(check.ok for check in checks)
@@ -164,6 +168,23 @@ def _detectors() -> InstallationCheck:
             "detectors", False, f"cannot be loaded without {error.name}", _REINSTALL
         )
     return InstallationCheck("detectors", True, ", ".join(names))
+
+
+def _releases(*, quiet: bool) -> InstallationCheck:
+    """Release from made-up rows, which compiles what that needs."""
+    from pcor.demo.warm_up import is_compiled, warm_up
+
+    what = "releases from made-up rows"
+    tell_of_compiling()
+    try:
+        compiled = is_compiled()
+        with waiting("compiling and releasing from made-up rows", quiet=quiet):
+            seconds = warm_up()
+    except Exception as error:  # whatever it is, the answer is "does not work"
+        return InstallationCheck(what, False, f"fail ({type(error).__name__})", _REINSTALL)
+    return InstallationCheck(
+        what, True, "work" if compiled else f"work; their loops were compiled in {seconds} s"
+    )
 
 
 def _draws() -> bool:

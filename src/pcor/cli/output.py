@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -133,20 +132,18 @@ def tell_untold(released: Sequence[Release]) -> None:
 
 
 def tell_of_compiling() -> None:
-    """Say that the kernels are about to be compiled, once, where a person waits for it."""
-    if sys.stderr.isatty() and not are_compiled():
-        tell("compiling, once (some seconds) ...")
+    """Say that loops are about to be compiled, once, where a person waits for it, and how long."""
+    if not sys.stderr.isatty():
+        return
+    from pcor.demo.warm_up import is_compiled, last_seconds  # brings Numba along
 
-
-def are_compiled() -> bool:
-    """Tell whether any kernel is in Numba's cache, wherever that is; no cache counts as compiled.
-
-    A new version of a kernel compiles again without a word: the cache is not empty then.
-    """
-    from pcor._kernels.coverage import cell_totals  # brings Numba along
-
-    stats = getattr(cell_totals, "stats", None)  # none where Numba is told not to compile
-    return stats is None or any(Path(stats.cache_path).glob("*.nbi"))
+    if not is_compiled():
+        known = last_seconds()
+        long = "up to a minute" if known is None else f"it took {known} s last time for all of them"
+        tell(
+            "compiling the loops that judge contexts, once after an installation or an update "
+            f"({long}; `pcor doctor` does it ahead) ..."
+        )
 
 
 def aligned(rows: Sequence[Sequence[str]], texts: int) -> list[str]:
