@@ -40,12 +40,11 @@ def test_doctor_fails_where_a_release_cannot_run(monkeypatch: pytest.MonkeyPatch
 
 
 def test_doctor_says_how_long_compiling_ahead_took(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm_up, "is_compiled", lambda: False)
-    monkeypatch.setattr(warm_up, "warm_up", lambda: 41)
+    monkeypatch.setattr(warm_up, "warm_up", lambda: (41, True))
     ran = pcor_("doctor")
-    assert "ok    releases from made-up rows: work; their loops were compiled in 41 s" in ran.out
+    assert "rows: work; compiling their loops, once, took 41 s\n" in ran.out
 
-    def broken() -> int:
+    def broken() -> tuple[int, bool]:
         raise RuntimeError("secret 12345")
 
     monkeypatch.setattr(warm_up, "warm_up", broken)

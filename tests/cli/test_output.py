@@ -41,34 +41,34 @@ def test_a_person_is_told_of_compiling_and_a_pipe_is_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(warm_up, "compiled_folder", lambda: tmp_path)
-    monkeypatch.setattr(warm_up, "_releases", lambda: None)
     output.tell_of_compiling()
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     output.tell_of_compiling()
     assert "once after an installation or an update (up to a minute" in capsys.readouterr().err
+    monkeypatch.setattr(warm_up, "_releases", (tmp_path / "kernel.1.nbc").touch)
     clock = iter([100.0, 141.0])
     monkeypatch.setattr("time.monotonic", clock.__next__)
-    assert warm_up.warm_up() == 41
+    assert warm_up.warm_up() == (41, True)
     output.tell_of_compiling()
     assert "(it took 41 s last time for all of them" in capsys.readouterr().err
-    (tmp_path / "kernel.nbi").touch()  # as after the first release
+    (tmp_path / "kernel.nbi").touch()  # which comes with the first
     output.tell_of_compiling()
     assert capsys.readouterr().err == ""
 
 
-def test_a_warm_up_without_compiling_leaves_the_last_time_as_it_is(
+def test_a_warm_up_that_compiles_only_some_loops_keeps_no_time(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(warm_up, "compiled_folder", lambda: tmp_path)
-    monkeypatch.setattr(warm_up, "_releases", lambda: None)
-    (tmp_path / "kernel.nbi").touch()
-    warm_up.warm_up()
+    monkeypatch.setattr(warm_up, "_releases", (tmp_path / "kernel.2.nbc").touch)
+    (tmp_path / "kernel.1.nbc").touch()
+    assert [warm_up.warm_up()[1] for _ in range(2)] == [True, False]
     assert warm_up.last_seconds() is None
     monkeypatch.setattr(warm_up, "compiled_folder", lambda: None)  # nothing is compiled, or kept
     assert warm_up.is_compiled()
     assert warm_up.last_seconds() is None
-    assert warm_up.warm_up() == 0
+    assert warm_up.warm_up() == (0, False)
 
 
 def test_whoever_reads_a_file_is_told_once_how_long_an_audit_takes(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pcor._kernels import forget_older
+from pcor._kernels import compiled_folder, forget_older
+from pcor._kernels.coverage import cell_totals
 
 
 def test_a_kernel_compiled_before_the_latest_source_is_compiled_again(tmp_path: Path) -> None:
@@ -17,12 +18,16 @@ def test_a_kernel_compiled_before_the_latest_source_is_compiled_again(tmp_path: 
         for name, seconds in written.items():
             (folder / name).touch()
             os.utime(folder / name, (seconds, seconds))
-    forget_older(tmp_path)
+    forget_older(tmp_path, cache)
     # The data of a kernel is read by its index alone.
     assert {one.name for one in cache.iterdir()} == {"two.g.nbi", "one.h.nbi", "one.f.1.nbc"}
 
 
 def test_a_folder_without_a_cache_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "one.py").touch()
-    forget_older(tmp_path)
+    forget_older(tmp_path, tmp_path / "__pycache__")
     assert [one.name for one in tmp_path.iterdir()] == ["one.py"]
+
+
+def test_all_kernels_are_kept_in_the_folder_that_is_tidied() -> None:
+    assert compiled_folder() == Path(cell_totals.stats.cache_path)

@@ -24,7 +24,14 @@ from pcor.mechanism.selection import SystemRandomSource
 from pcor.public.grid import MetricGrid
 from pcor.releasing.certificate import JSON_SCHEMA
 from pcor.releasing.fact_draws import rank_scores
-from pcor.releasing.facts import Fact, PlannedCount, PlannedQuantile, in_words, plausible
+from pcor.releasing.facts import (
+    Fact,
+    PlannedCount,
+    PlannedQuantile,
+    accuracies,
+    in_words,
+    plausible,
+)
 from pcor.releasing.request import Request
 from tests.helpers import naive
 from tests.helpers.fact_ratios import APART, SCHEMA
@@ -189,6 +196,43 @@ def test_a_quantile_lies_in_its_interval_in_95_of_100_cases(
     rows = np.bincount(places, minlength=21) * times
     for epsilon in ("0.3", "6"):
         assert missed(quantile(share, epsilon), rows) <= 0.05 + 1e-12
+
+
+def farther_off(facts: list[PlannedQuantile], rows: NDArray[np.int64], most: int) -> list[float]:
+    """Return the chance of each told quantile, sorted, to be more rows off, exactly."""
+    n, up_to = int(rows.sum()), np.cumsum(rows)
+    # Of the draws, which are independent, how many are at most each point: shape (counts, points).
+    counts = np.zeros((len(facts) + 1, len(rows)))
+    counts[0] = 1.0
+    for fact in facts:
+        scores = rank_scores(rows, fact, 0).tolist()
+        chance = np.cumsum(selection_chances(scores, eta=fact.eta, mechanism="exponential"))
+        counts[1:] = counts[1:] * (1 - chance) + counts[:-1] * chance
+        counts[0] *= 1 - chance
+    chances = []
+    for place, fact in enumerate(facts, 1):
+        told = np.diff(counts[place:].sum(axis=0), prepend=0.0)  # that it is this point
+        off = np.maximum(up_to - rows - float(fact.share * n), float(fact.share * n) - up_to)
+        chances.append(float(told[off > most].sum()))
+    return chances
+
+
+@pytest.mark.parametrize("number", [1, 2, 5])
+def test_sorted_quantiles_are_as_exact_as_the_plan_says(number: int) -> None:
+    facts = [quantile(Fraction(5000 + 2 * j, 10000), "0.3", 1000) for j in range(1, number + 1)]
+    (said,) = {sentence.split("at most ")[1] for sentence in accuracies(facts)}
+    most, alone = int(said.split(" rows")[0]), max(one.width(Fraction(1, 20)) for one in facts)
+
+    def worst(off: int) -> float:
+        # All are at the first point, after which there are so many rows, and points as far off.
+        rows = np.zeros(1000, dtype=np.int64)
+        rows[:2] = 5000 + 2 * number, off + 1
+        rows[-1] = 10000 - rows.sum()
+        return max(farther_off(facts, rows, off))
+
+    assert worst(most) <= 0.05
+    # Counted as if nothing were sorted, the last of five would be farther off too often.
+    assert (worst(alone) > 0.05) == (number == 5)
 
 
 def test_the_interval_of_a_quantile_is_not_wider_than_it_must_be() -> None:

@@ -16,23 +16,6 @@ from typing import Any
 from numba import njit
 from numba.core.cpu import CPUTargetOptions
 
-
-def forget_older(folder: Path) -> None:
-    """Remove kernels from a folder's cache that were compiled before its latest source was written.
-
-    Numba compares a kernel with its own file only. One that calls another's functions, or takes its
-    tuples, would go on as it was compiled, with the memory laid out as it was then.
-    """
-    latest = max(source.stat().st_mtime_ns for source in folder.glob("*.py"))
-    for index in (folder / "__pycache__").glob("*.nbi"):
-        with contextlib.suppress(OSError):  # another process removes it as well, or nobody may
-            if index.stat().st_mtime_ns < latest:
-                index.unlink()
-
-
-forget_older(Path(__file__).parent)
-
-
 # Numba counts who uses an array, by atomic additions at calls and views: a third of the time of
 # short loops. A kernel that neither makes nor returns one has nothing to count, since its caller
 # holds what it is given. The option that says so is not in Numba's documentation; without it loops
@@ -60,3 +43,30 @@ def _compiled(function: Any, **options: Any) -> Any:
 def inlined(function: Any) -> Any:
     """Compile a small part of a loop, which is called often, into its callers."""
     return njit(inline="always", fastmath=False, error_model="numpy")(function)
+
+
+def compiled_folder() -> Path | None:
+    """Return where Numba keeps the loops of this folder; ``None`` where it compiles none."""
+    stats = getattr(kernel(_nothing), "stats", None)
+    return None if stats is None else Path(stats.cache_path)
+
+
+def _nothing() -> None:
+    """Do nothing: it is asked where it would be kept, and never compiled."""
+
+
+def forget_older(folder: Path, cache: Path) -> None:
+    """Remove kernels from a cache that were compiled before a folder's latest source was written.
+
+    Numba compares a kernel with its own file only. One that calls another's functions, or takes its
+    tuples, would go on as it was compiled, with the memory laid out as it was then.
+    """
+    latest = max(source.stat().st_mtime_ns for source in folder.glob("*.py"))
+    for index in cache.glob("*.nbi"):
+        with contextlib.suppress(OSError):  # another process removes it as well, or nobody may
+            if index.stat().st_mtime_ns < latest:
+                index.unlink()
+
+
+if (_kept := compiled_folder()) is not None:
+    forget_older(Path(__file__).parent, _kept)

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 
 import typer
 
-from pcor.cli.output import AsJson, guarded, say, say_json, tell_of_compiling, waiting
+from pcor.cli.output import AsJson, guarded, say, say_json, waiting
 from pcor.errors import ParameterError
 
 _REINSTALL = "pip install --upgrade pcor"
@@ -172,19 +172,16 @@ def _detectors() -> InstallationCheck:
 
 def _releases(*, quiet: bool) -> InstallationCheck:
     """Release from made-up rows, which compiles what that needs."""
-    from pcor.demo.warm_up import is_compiled, warm_up
+    from pcor.demo.warm_up import warm_up  # brings Numba along
 
     what = "releases from made-up rows"
-    tell_of_compiling()
     try:
-        compiled = is_compiled()
-        with waiting("compiling and releasing from made-up rows", quiet=quiet):
-            seconds = warm_up()
+        with waiting("releasing from made-up rows; the first time compiles", quiet=quiet):
+            seconds, compiled = warm_up()
     except Exception as error:  # whatever it is, the answer is "does not work"
         return InstallationCheck(what, False, f"fail ({type(error).__name__})", _REINSTALL)
-    return InstallationCheck(
-        what, True, "work" if compiled else f"work; their loops were compiled in {seconds} s"
-    )
+    compiling = f"; compiling their loops, once, took {seconds} s" if compiled else ""
+    return InstallationCheck(what, True, f"work{compiling}")
 
 
 def _draws() -> bool:

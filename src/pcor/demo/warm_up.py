@@ -10,16 +10,10 @@ import contextlib
 import time
 from pathlib import Path
 
+from pcor._kernels import compiled_folder
+
 # The name of the file with the seconds of the last warm-up that compiled something.
 _SECONDS = "pcor-compiled-in"
-
-
-def compiled_folder() -> Path | None:
-    """Return where compiled loops are kept; ``None`` where nothing is compiled or kept."""
-    from pcor._kernels.coverage import cell_totals  # brings Numba along
-
-    stats = getattr(cell_totals, "stats", None)  # none where Numba is told not to compile
-    return None if stats is None else Path(stats.cache_path)
 
 
 def is_compiled() -> bool:
@@ -32,7 +26,7 @@ def is_compiled() -> bool:
 
 
 def last_seconds() -> int | None:
-    """Return how long the last warm-up took that compiled; ``None`` if there was none."""
+    """Return how long the last warm-up took that compiled everything; ``None`` if none did."""
     try:
         folder = compiled_folder()
         return None if folder is None else int((folder / _SECONDS).read_text("ascii"))
@@ -40,30 +34,38 @@ def last_seconds() -> int | None:
         return None
 
 
-def warm_up() -> int:
-    """Release by each built-in detector from made-up rows; return the seconds that it took."""
-    cold, began = not is_compiled(), time.monotonic()
+def warm_up() -> tuple[int, bool]:
+    """Release by each built-in detector from made-up rows.
+
+    Returns the seconds that it took, and whether anything was compiled in them.
+    """
+    folder, began = compiled_folder(), time.monotonic()
+    before = _loops(folder)
     _releases()
-    seconds = round(time.monotonic() - began)
-    folder = compiled_folder()
-    if cold and folder is not None:
+    seconds, after = round(time.monotonic() - began), _loops(folder)
+    if folder is not None and after and not before:
         with contextlib.suppress(OSError):  # a folder that nobody may write to keeps nothing
-            folder.mkdir(parents=True, exist_ok=True)
             (folder / _SECONDS).write_text(str(seconds), "ascii")
-    return seconds
+    return seconds, after > before
+
+
+def _loops(folder: Path | None) -> int:
+    """Return how many compiled loops are kept."""
+    return 0 if folder is None else len([*folder.glob("*.nbc")])
 
 
 def _releases() -> None:
-    import pcor
     from pcor.demo.paper import PLANTED, salary_table
+    from pcor.detectors.lof import LOF
     from pcor.errors import NoValidContext
+    from pcor.releasing.run import release
 
     family, table, record = salary_table(), salary_table(any_set=True), PLANTED[0].record
     for detector in ("grubbs", "histogram"):
-        pcor.release(family, record, 1, detector)
-    pcor.release(family, record, 1, "tail", guarantee="dp")
+        release(family, record, 1, detector)
+    release(family, record, 1, "tail", guarantee="dp")
     for search in ("direct", "widest_first"):
-        pcor.release(table, record, 1, "lof", search)
+        release(table, record, 1, "lof", search)
     # Nobody stands out by so much: subtrees of contexts are ruled out, to the last.
     with contextlib.suppress(NoValidContext):
-        pcor.release(table, record, 1, pcor.LOF(threshold=20), "direct")
+        release(table, record, 1, LOF(threshold=20), "direct")

@@ -204,7 +204,7 @@ class PlannedQuantile:
     @property
     def shift(self) -> int:
         """How many rows below and above the quantile the ends of its interval are drawn for."""
-        return self._width((1 - CONFIDENCE) / 2)
+        return self.width((1 - CONFIDENCE) / 2)
 
     @property
     def targets(self) -> tuple[int, int, int]:
@@ -217,16 +217,15 @@ class PlannedQuantile:
         what = f"the fact {self.name!r}: draws from {self.grid.size:,} points, and for its interval"
         return PricedStep(what, _DRAWS, self.epsilon / _DRAWS)
 
-    @property
-    def accuracy(self) -> str:
-        """How far off it can be, in the middle of a sentence."""
-        rows = self._width(1 - CONFIDENCE)
+    def accuracy(self, rows: int) -> str:
+        """Say that it is off by at most so many rows, in the middle of a sentence."""
         return (
             f"the {_spoken(self.name)} of metrics {self.grid.rounding} with at most {rows:,} rows "
             "between it and the true one"
         )
 
-    def _width(self, outside: Fraction) -> int:
+    def width(self, outside: Fraction) -> int:
+        """Return by how many rows a draw is off at most, but for a chance of ``outside``."""
         # A row is worth c points of a score.
         return selection_width(self.eta * self.share.denominator, self.grid.size - 1, outside)
 
@@ -293,7 +292,15 @@ def with_facts(cost: PrivacyCost, facts: Sequence[PlannedFact]) -> PrivacyCost:
 
 def accuracies(facts: Sequence[PlannedFact]) -> list[str]:
     """Return how far off each fact can be, as sentences; from public numbers alone."""
-    return [f"{fact.accuracy} in {plain(100 * CONFIDENCE)} of 100 cases" for fact in facts]
+    quantiles = [fact for fact in facts if isinstance(fact, PlannedQuantile)]
+    # Told values are sorted, so any may be another's draw: off by no more than the worst of all.
+    each = (1 - CONFIDENCE) / max(1, len(quantiles))
+    rows = max((fact.width(each) for fact in quantiles), default=0)
+    told = (
+        fact.accuracy(rows) if isinstance(fact, PlannedQuantile) else fact.accuracy
+        for fact in facts
+    )
+    return [f"{words} in {plain(100 * CONFIDENCE)} of 100 cases" for words in told]
 
 
 def _spoken(name: str) -> str:
