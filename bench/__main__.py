@@ -142,12 +142,8 @@ def releases(bench: Bench, table: pcor.Table, records: list[int], refit: float) 
 def large_table(bench: Bench, rows: pa.Table, schema: pcor.Schema, records: list[int]) -> None:
     """The same table many times over, with jitter on the metric."""
     times = 10 if QUICK else 100
-    metric = schema.metric.column
-    large = pa.concat_tables([rows] * times).combine_chunks()
-    jitter = np.random.default_rng(0).random(large.num_rows)
-    place = large.schema.get_field_index(metric)
-    large = large.set_column(place, metric, pa.array(large[metric].to_numpy() + jitter))
-    values = large[metric].to_numpy()
+    large = many_times(rows, schema.metric.column, times)
+    values = large[schema.metric.column].to_numpy()
     sort = statistics.median(seconds(lambda: np.sort(values)) for _ in range(3))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.perf_counter()
@@ -161,6 +157,14 @@ def large_table(bench: Bench, rows: pa.Table, schema: pcor.Schema, records: list
     own = random_outliers(table, numbers, 3 if QUICK else 9)  # other records stand out among more
     growth = median_release(table, own) / median_release(small, records[: len(own)])
     bench.row(f"growth: release, breadth_first, {times} x the rows", growth, "x the time, <= 2")
+
+
+def many_times(rows: pa.Table, metric: str, times: int) -> pa.Table:
+    """Return the rows so many times over, with a jitter on the metric: equal ones stand out less."""
+    large = pa.concat_tables([rows] * times).combine_chunks()
+    jitter = np.random.default_rng(0).random(large.num_rows)
+    place = large.schema.get_field_index(metric)
+    return large.set_column(place, metric, pa.array(large[metric].to_numpy() + jitter))
 
 
 def median_release(table: pcor.Table, records: list[int]) -> float:

@@ -4,7 +4,7 @@ A made-up table of eight attributes with 38 values (``studies.tables.many_values
 picked as in bench.subtrees: a random context, each value in it with chance 1/2, and in it a random
 flagged row. The unit is the refit of bench.naive in a random context of a record. Besides, on the
 salary table: the memory that a process with one release takes, and how the time of a release grows
-with the rows: the same rows a hundred times.
+with the rows: the same rows a hundred times, with a jitter.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from functools import partial
 import pyarrow as pa
 
 import pcor
-from bench.__main__ import QUICK, load, random_outliers
+from bench.__main__ import QUICK, load, many_times, random_outliers
 from bench.naive import Naive
 from bench.subtrees import Refits, timed
 from pcor.testing import SeededRandomSource
 from studies.tables import MANY_SIZES, many_values
 
-RECORDS, ROWS, TIMES = (5, 20_000, 10) if QUICK else (30, 100_000, 100)
+RECORDS, ROWS, TIMES, FEW = (5, 20_000, 10, 3) if QUICK else (30, 100_000, 100, 9)
 
 
 def schema_of() -> pcor.Schema:
@@ -58,10 +58,12 @@ def many_contexts() -> None:
 def growth(name: str, rows: pa.Table, schema: pcor.Schema) -> None:
     """Compare releases with those from the same rows again and again."""
     medians = []
-    for times in (1, TIMES):
-        table = pcor.Table(pa.concat_tables([rows] * times), schema)
+    for large in (rows, many_times(rows, schema.metric.column, TIMES)):
+        table = pcor.Table(large, schema)
         numbers = random.Random(0)  # noqa: S311 (which to time)
-        records = random_outliers(table, numbers, RECORDS)  # other ones stand out among more
+        # Other ones stand out among more; to find one takes half a minute.
+        records = random_outliers(table, numbers, FEW)
+        release(table, records[0], 0)
         taken = [timed(partial(release, table, key, n))[1] for n, key in enumerate(records)]
         medians.append(statistics.median(taken))
     print(f"{name}, {TIMES} x the rows: {medians[1] / medians[0]:.2f} x the time of a release")
