@@ -160,7 +160,7 @@ def large_table(bench: Bench, rows: pa.Table, schema: pcor.Schema, records: list
 
 
 def many_times(rows: pa.Table, metric: str, times: int) -> pa.Table:
-    """Return the rows so many times over, with a jitter on the metric: equal ones stand out less."""
+    """Return the rows so many times over, with a jitter: among equal ones nobody stands out."""
     large = pa.concat_tables([rows] * times).combine_chunks()
     jitter = np.random.default_rng(0).random(large.num_rows)
     place = large.schema.get_field_index(metric)
