@@ -29,6 +29,36 @@ from tests.helpers.waiting import DEADLINE
 # -- interrupted, or broken inside ----------------------------------------------------------------
 
 
+def test_an_interrupt_inside_a_callback_of_the_compiler_comes_again() -> None:
+    """Python drops what is raised inside a callback from C; nobody sees a traceback of it."""
+    code = (
+        "import ctypes, signal, time\n"
+        "from pcor.cli import interrupts\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent may ignore it\n"
+        "interrupts.leave_at_once()\n"
+        "interrupts.tell_the_command()\n"
+        "try:\n"
+        "    ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))()\n"
+        "    time.sleep(600)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('raised', interrupts.was_dropped())\n"
+    )
+    done = subprocess.run(  # noqa: S603 (our own program)
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=DEADLINE, check=True
+    )
+    assert done.stdout.split() == ["raised", "True"]
+    assert done.stderr == ""
+
+
+def test_what_fails_because_an_interrupt_was_dropped_is_interrupted(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pcor.cli.interrupts.was_dropped", lambda: True)
+    monkeypatch.setattr("pcor.cli.releases.release_planned", broken)
+    ran = pcor_("release", *files.request, "--detector", GRUBBS)
+    assert ran == Ran(130, "", "pcor: interrupted; no file was left half-written\n")
+
+
 def interrupted_while_writing(
     path: Path, text: str, encoding: str | None = None, newline: str | None = None
 ) -> int:

@@ -13,14 +13,14 @@ def test_a_kernel_compiled_before_the_latest_source_is_compiled_again(tmp_path: 
     cache = tmp_path / "__pycache__"
     cache.mkdir()
     files = {"one.py": 10, "two.py": 30}
-    indices = {"one.f.nbi": 20, "two.g.nbi": 40, "one.h.nbi": 30, "one.f.1.nbc": 20}
+    indices = {"one.f.nbi": 20, "two.g.nbi": 40, "one.h.nbi": 30}
+    indices |= {"one.f.1.nbc": 20, "one.f.2.nbc": 20, "two.g.1.nbc": 20}
     for folder, written in ((tmp_path, files), (cache, indices)):
         for name, seconds in written.items():
             (folder / name).touch()
             os.utime(folder / name, (seconds, seconds))
     forget_older(tmp_path, cache)
-    # The data of a kernel is read by its index alone.
-    assert {one.name for one in cache.iterdir()} == {"two.g.nbi", "one.h.nbi", "one.f.1.nbc"}
+    assert {one.name for one in cache.iterdir()} == {"two.g.nbi", "one.h.nbi", "two.g.1.nbc"}
 
 
 def test_a_folder_without_a_cache_is_left_as_it_is(tmp_path: Path) -> None:

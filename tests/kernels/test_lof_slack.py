@@ -42,7 +42,7 @@ def settled_by(room: Any, size: tuple[int, int, int], rule: Rule, spare: int, on
     k = rule[0]
     if sure <= k + spare:  # some distance has no bound
         return False
-    some = that_matter(room, n, place, k + spare, 2)
+    some = that_matter(room, n, place, k + spare)
     return bool(rows_settled(room, size, some, rule, spare, one))
 
 

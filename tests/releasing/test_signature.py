@@ -98,6 +98,9 @@ def test_the_bytes_of_the_signature_and_the_ends_of_a_file_are_no_exception(
         assert CHANGED in refusal(whole[:place] + digit + whole[place + 1 :], key.public)
     for other in (whole[:-1], whole + b"\n", whole + b" ", b" " + whole, b"\xef\xbb\xbf" + whole):
         assert refusal(other, key.public)
+    if kind == "html":  # cut off, or with something behind its end
+        for other in (whole[:-3], whole[:-100], whole + b"\n", whole + b"x", whole + b"\n\n<p>"):
+            assert CHANGED in refusal(other, key.public)
 
 
 def test_each_refusal_has_a_sentence_of_its_own(

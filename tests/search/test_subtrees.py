@@ -221,7 +221,7 @@ def test_loose_bounds_on_densities_hold_in_every_context_of_a_box(
     near.x[:] = np.sort(numbers.integers(0, largest, n)) * 0.1
     near.sure[:] = numbers.permutation(n) < certain
     place = int(numbers.integers(n))
-    first, last = lof_near.that_matter(near, n, place, k, 2)
+    first, last = lof_near.that_matter(near, n, place, k)
     lof_near.narrowest(near, n, first, last, k)
     some = low, high = lof_near.within_reach(near.x, near.high_kd, n, place, place + 1)
     bounds: list[np.ndarray] = []

@@ -10,6 +10,7 @@ has the bits of a cell's values, 64 to a word: a context covers a cell if it has
 """
 
 import contextlib
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,8 @@ def forget_older(folder: Path, cache: Path) -> None:
     for index in cache.glob("*.nbi"):
         with contextlib.suppress(OSError):  # another process removes it as well, or nobody may
             if index.stat().st_mtime_ns < latest:
+                for data in cache.glob(f"{escape(index.stem)}.*.nbc"):
+                    data.unlink()
                 index.unlink()
 
 

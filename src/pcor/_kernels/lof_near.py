@@ -36,11 +36,11 @@ class Near(NamedTuple):
         x: the metrics of the possible rows, rising, V among them.
         required: the steps that each needs.
         sure: which of them are certain.
-        c: the metrics of some of them, rising.
+        c: the metrics of some of them, rising: those that an exact verdict is about.
         low_kd: kd_P of each possible row.
         high_kd: kd_C of each possible row.
-        terms: what may be added to a sum, the smallest first.
-        others: the same for a second sum.
+        terms: room for the terms of a sum.
+        others: for those of a second one.
         densities: bounds on the densities of V's candidates.
         certain: the certain rows between others that are infinitely far.
         ranks: how many certain rows come before each.
@@ -77,13 +77,13 @@ def room_for(rows: int, k: int) -> Near:
 
 
 @kernel
-def that_matter(near: Near, n: int, place: int, k: int, rounds: int) -> tuple[int, int]:
-    """Fill in ``high_kd`` of the rows within reach of V in so many steps.
+def that_matter(near: Near, n: int, place: int, k: int) -> tuple[int, int]:
+    """Fill in ``high_kd`` of the rows that can be among V's k nearest, and of those among theirs.
 
-    In the first those that can be among its k nearest, then those that can be among theirs. More
-    than k rows are certain.
+    More than k rows are certain.
 
-    Returns where these rows begin and end.
+    Returns where these rows begin and end. Those that can be among the k nearest of these are all
+    that decide (``within_reach``).
     """
     sure, x, certain, reach = 0, near.x, near.certain, near.high_kd
     is_sure, ranks = near.sure, near.ranks
@@ -94,15 +94,14 @@ def that_matter(near: Near, n: int, place: int, k: int, rounds: int) -> tuple[in
     pad_ends(certain, sure, k)
     low = high = place
     first, last = place, place + 1
-    while rounds >= 0:
+    for step in range(3):  # V, its neighbours, theirs
         # Those between have theirs already.
         for p in range(first, last):
             if not low <= p < high:
                 reach[p] = _widest(x[p], certain, ranks[p], is_sure[p], k)
         low, high = first, last
-        if rounds:
+        if step < 2:
             first, last = within_reach(x, reach, n, low, high)
-        rounds -= 1
     return low, high
 
 

@@ -71,7 +71,7 @@ def look_at_box(
     # With fewer rows some distance has no bound.
     if sure <= k + 1:
         return
-    some = that_matter(near, n, place, k + 1, 2)
+    some = that_matter(near, n, place, k + 1)
     count = needed_count(walk)
     if _worth_a_look(gains, count):
         gains[count, 0] += 1

@@ -61,9 +61,10 @@ def settled(
     low, high = within_reach(near.x, near.high_kd, n, place, place + 1)
     if high - low > MANY * k:
         return False
-    # First V's own bound with the densities of one context: most attempts end there.
+    first, last = within_reach(near.x, near.high_kd, n, low, high)
+    # First V's own bound with the densities of one context: many attempts end there.
     if all_valid:
-        narrowest(near, n, 0, n, k)
+        narrowest(near, n, first, last, k)
         own = _least(near, n, place, k) / k + PILE
         if own * around / k <= threshold:
             return False
@@ -71,7 +72,7 @@ def settled(
         own = _most(near, n, place, k) / k + PILE
         if own * around / k >= threshold:
             return False
-        narrowest(near, n, 0, n, k)
+        narrowest(near, n, first, last, k)
     # Then loose bounds on the densities: tighter ones cost ten times as much, and settle few more.
     if all_valid:
         loose_densities(near, n, (low, high), k, 0, near.high_kd, -1.0)

@@ -19,7 +19,7 @@ from pcor._kernels import inlined, kernel, maker
 from pcor._kernels.bits import count_bits, lowest_bit, most_tallied, number_of, tally
 from pcor._kernels.boxes import Steps
 from pcor._kernels.copies import copy_into
-from pcor._kernels.lof_near import Near, room_for, that_matter
+from pcor._kernels.lof_near import Near, room_for, that_matter, within_reach
 from pcor._kernels.lof_subtree import exact_verdict, settled
 
 Array = Any
@@ -247,7 +247,8 @@ def _trim(walk: SubtreeWalk, depth: int, n: int, place: int) -> tuple[int, int]:
     """Drop rows that matter in no context below, here and in the list; return what is left."""
     near = walk.near
     # V's neighbours, theirs, and all that decide the k-distances of these.
-    low, high = that_matter(near, n, place, walk.rule[0], 3)
+    low, high = that_matter(near, n, place, walk.rule[0])
+    low, high = within_reach(near.x, near.high_kd, n, low, high)
     if high - low == n:
         return n, place
     certain = 0

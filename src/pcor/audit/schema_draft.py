@@ -85,7 +85,7 @@ NO_ID = (
 # How columns are called that name people.
 _PEOPLE = re.compile(
     r"customer|client|person|people|patient|member|policy_?holder|insured|user|employee|driver|"
-    r"citizen|student|household|account|holder|ssn",
+    r"citizen|student|household|account|holder|ssn|(?<![a-z])kund(?:e|in)|versicherte|mitarbeiter",
     re.IGNORECASE,
 )
 

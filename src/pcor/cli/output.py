@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 
@@ -74,14 +74,15 @@ def guarded(command: Command) -> Command:
             sentence = "; ".join([error.at("cli"), *getattr(error, "__notes__", ())])
             _fail(sentence, error.kind, error.exit_code, as_json=kwargs.get("as_json", False))
         except KeyboardInterrupt:
-            tell("pcor: interrupted; no file was left half-written")
-            raise typer.Exit(130) from None
+            _interrupted()
         except (typer.Exit, typer.Abort):
             raise
         except BrokenPipeError:
             # The reader went away (pcor ... | head): not an error, and nothing left to say.
             raise typer.Exit(0) from None
         except Exception as error:
+            if interrupts.was_dropped():
+                _interrupted()
             if os.environ.get("PCOR_DEBUG"):
                 raise
             sentence = (
@@ -91,6 +92,11 @@ def guarded(command: Command) -> Command:
             _fail(sentence, "internal", 1, as_json=kwargs.get("as_json", False))
 
     return wrapper  # type: ignore[return-value]
+
+
+def _interrupted() -> NoReturn:
+    tell("pcor: interrupted; no file was left half-written")
+    raise typer.Exit(130) from None
 
 
 def _fail(sentence: str, kind: str, code: int, *, as_json: bool) -> None:

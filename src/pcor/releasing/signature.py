@@ -110,6 +110,9 @@ def check_page(page: bytes, key: PublicKey, what: str) -> None:
     before, newline, last = page.removesuffix(b"\n").rpartition(b"\n")
     found = _PAGE_LINE.fullmatch(last.decode("utf-8", "replace"))
     if found is None:
+        # Cut off within its signature, or longer than it was: it was signed all the same.
+        if f"\n<!-- {PAGE} {ALGORITHM} ".encode() in page:
+            raise SignatureError(f"{what} {CHANGED}")
         raise SignatureError(f"{what} {NO_SIGNATURE}: its last line is no signature")
     _check(key, found[1], found[2], what)
     if not page.endswith(b"\n") or not key.fits(found[2], _page_message(before + newline)):

@@ -75,10 +75,6 @@ class Guess:
         raw: NDArray[np.uint64] = self._bits.random_raw(len(self._steps)) | np.uint64(1)
         return raw
 
-    def places(self, size: int, count: int) -> NDArray[np.int64]:
-        """Return ``count`` random places below ``size``."""
-        return (self.uniform(count) * size).astype(np.int64)
-
     def weights(self, count: int) -> Numbers:
         """Return a guess of the rows of every value for each climber: shape (count, t).
 
