@@ -53,7 +53,7 @@ class InstallationCheck:
 
 @guarded
 def doctor(as_json: AsJson = False) -> None:
-    """Check the installation: versions, randomness, detectors; compile ahead what releases need.
+    """Check the installation: versions, randomness, detectors.
 
     The private draw is tried, and releases from made-up rows by each built-in detector. The first
     time that compiles their loops, up to a minute, for which no release then has to wait.

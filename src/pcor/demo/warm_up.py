@@ -58,12 +58,13 @@ def _releases() -> None:
     from pcor.demo.paper import PLANTED, salary_table
     from pcor.detectors.lof import LOF
     from pcor.errors import NoValidContext
+    from pcor.public.guarantee import PureDP
     from pcor.releasing.run import release
 
     family, table, record = salary_table(), salary_table(any_set=True), PLANTED[0].record
     for detector in ("grubbs", "histogram"):
         release(family, record, 1, detector)
-    release(family, record, 1, "tail", guarantee="dp")
+    release(family, record, 1, "tail", guarantee=PureDP.name)
     for search in ("direct", "widest_first"):
         release(table, record, 1, "lof", search)
     # Nobody stands out by so much: subtrees of contexts are ruled out, to the last.
