@@ -204,39 +204,3 @@ def test_one_step_more_is_judged_one_by_one() -> None:
 def test_detectors_without_bounds_are_judged_one_by_one(detector: pcor.Detector) -> None:
     validity = Validity(many_contexts(1).table, many_contexts(1).record, detector)
     assert subtrees(validity, validity.record.space) is None
-
-
-@settings(max_examples=EXAMPLES)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.sampled_from([3, 30, 3000]))
-def test_loose_bounds_on_densities_hold_in_every_context_of_a_box(
-    seed: int, k: int, largest: int
-) -> None:
-    """The densities of the definition, with every set of the uncertain rows."""
-    from pcor._kernels import lof_near
-
-    numbers = np.random.default_rng(seed)
-    certain, uncertain = int(numbers.integers(k + 1, 3 * k + 4)), int(numbers.integers(0, 6))
-    n = certain + uncertain
-    near = lof_near.room_for(n, k)
-    near.x[:] = np.sort(numbers.integers(0, largest, n)) * 0.1
-    near.sure[:] = numbers.permutation(n) < certain
-    place = int(numbers.integers(n))
-    first, last = lof_near.that_matter(near, n, place, k)
-    lof_near.narrowest(near, n, first, last, k)
-    some = low, high = lof_near.within_reach(near.x, near.high_kd, n, place, place + 1)
-    bounds: list[np.ndarray] = []
-    for kd, sign in ((near.high_kd, -1.0), (near.low_kd, 1.0)):
-        lof_near.loose_densities(near, n, some, k, 0, kd, sign)
-        bounds.append(near.densities.copy())
-    least, most = bounds
-    open_rows = np.flatnonzero(~near.sure)
-    for chosen in range(1 << len(open_rows)):
-        covered = near.sure.copy()
-        covered[open_rows] = [chosen >> place & 1 for place in range(len(open_rows))]
-        rows = np.flatnonzero(covered)
-        densities = np.full(n, np.nan)
-        densities[rows] = naive.lof_densities(near.x[rows].tolist(), k, "lower")[0]
-        bounded = rows[(low <= rows) & (rows < high)]
-        # The twin rounds as well.
-        assert np.all(least[bounded] <= densities[bounded] * (1 + 1e-12))
-        assert np.all(densities[bounded] <= most[bounded] * (1 + 1e-12))

@@ -1,8 +1,8 @@
-"""The rows near V that contexts below a node of a walk may cover, and bounds on their densities.
+"""The rows near V that contexts below a node of a walk may cover, and how far their nearest are.
 
 Private: everything. Certain rows are in every context below, possible ones in some; a few rows,
-``spare`` of them, may leave each context (``lof_slack``), or none (``lof_subtree``). Distances to
-the k-th nearest lie between ``low_kd`` and ``high_kd`` (docs/proofs/subtrees.md).
+``spare`` of them, may leave each context (``lof_subtree``). Distances to the k-th nearest lie
+between ``low_kd`` and ``high_kd`` (docs/proofs/subtrees.md).
 
 Twin: the definition, in every context between and without every few rows.
 """
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pcor._kernels import inlined, kernel, maker
-from pcor._kernels.lof import PILE, WindowRoom, first_of, pad, pad_ends, window_room
+from pcor._kernels.lof import WindowRoom, first_of, pad, pad_ends, window_room
 
 Array = Any
 
@@ -25,8 +25,8 @@ SLACK = 1e-9
 # With more candidates than this many times k a bound would be loose, and dear.
 MANY = 2
 
-# More than what each term of a sum of more than k positive ones adds to its relative rounding.
-_ROUNDING = 4e-16
+# Room for all candidates: more than MANY * (k + spare) with at most 100 neighbours.
+LANES = 256
 
 
 class Near(NamedTuple):
@@ -41,7 +41,10 @@ class Near(NamedTuple):
         high_kd: kd_C of each possible row.
         terms: room for the terms of a sum.
         others: for those of a second one.
-        densities: bounds on the densities of V's candidates.
+        first: where the k nearest of each row begin among the possible ones.
+        least: no more than the sum of distances of each candidate, and V's.
+        ratios: bounds on the ratios of V's sum to those of its candidates.
+        lanes: for all candidates side by side (``lof_ratios``).
         certain: the certain rows between others that are infinitely far.
         ranks: how many certain rows come before each.
         possible: all of them between others that are infinitely far.
@@ -56,7 +59,10 @@ class Near(NamedTuple):
     high_kd: Array
     terms: Array
     others: Array
-    densities: Array
+    first: Array
+    least: Array
+    ratios: Array
+    lanes: Array
     certain: Array
     ranks: Array
     possible: Array
@@ -66,13 +72,13 @@ class Near(NamedTuple):
 @maker
 def room_for(rows: int, k: int) -> Near:
     """Return room for nodes with at most so many possible rows."""
-    x, c, low_kd, high_kd, terms, others, densities = np.empty((7, rows))
+    x, c, low_kd, high_kd, terms, others, least, ratios = np.empty((8, rows))
     required, sure = np.empty(rows, np.uint64), np.empty(rows, np.bool_)
+    first, ranks = np.empty((2, rows), np.int64)
     certain, possible = np.empty((2, rows + 2 * k + 1))
-    padded = certain, np.empty(rows, np.int64), possible
     return Near(
-        *(x, required, sure, c, low_kd, high_kd, terms, others, densities),
-        *(*padded, window_room(k)),
+        *(x, required, sure, c, low_kd, high_kd, terms, others, first, least, ratios),
+        *(np.empty(6 * LANES), certain, ranks, possible, window_room(k)),
     )
 
 
@@ -134,60 +140,10 @@ def _widest(x: float, certain: Array, rank: int, sure: bool, k: int) -> float:
 
 @kernel
 def narrowest(near: Near, n: int, low: int, high: int, k: int) -> None:
-    """Fill in the k-distance of some rows among the possible ones."""
+    """Fill in where the k nearest possible rows of some begin, and how far they are."""
     x, possible = near.x, near.possible
     pad(x, n, k, possible)
     for p in range(low, high):
         first = first_of(possible, p, k)
+        near.first[p] = first
         near.low_kd[p] = max(x[p] - x[first], x[first + k] - x[p])
-
-
-@kernel
-def loose_densities(
-    near: Near, n: int, some: tuple[int, int], k: int, spare: int, kd: Array, sign: float
-) -> None:
-    """Fill in the most that the densities of some rows can be; with a sign of -1 the least.
-
-    A sum of k terms is at least k * t less what each term that could be taken is below t, for any
-    t: the nearer t to the k-th, the tighter. What is above t counts for the forced rows, the
-    certain ones nearer than kd_P, less that of the few that may leave. No sorting, and no sum waits
-    for another.
-
-    Args:
-        near: the rows, with both distances of each.
-        n: how many are possible.
-        some: where the rows to be bounded begin and end.
-        k: how many neighbours.
-        spare: how many rows may leave.
-        kd: ``low_kd`` for the most, ``high_kd`` for the least.
-        sign: 1 for the most, -1 for the least.
-    """
-    x, (low, high) = near.x, some
-    level, forced = kd[low:high], near.low_kd[low:high]
-    own, size = x[low:high], high - low
-    more, most = near.terms[:size], near.others[:size]
-    more[:] = most[:] = 0.0
-    largest = 0.0
-    first, last = within_reach(x, near.high_kd, n, low, high)
-    for q in range(first, last):
-        here, farther, certain = x[q], kd[q], 1.0 if near.sure[q] else 0.0
-        largest = max(largest, farther)
-        # One array is written: with more the compiler would go one row at a time. A term below the
-        # level is that of a row within it.
-        for o in range(size):
-            apart = abs(own[o] - here)
-            over = sign * (max(apart, farther) - level[o])
-            more[o] += certain * max(over, 0.0) if apart < forced[o] else 0.0
-            more[o] -= max(-over, 0.0) if apart <= level[o] else 0.0
-        if spare and near.sure[q]:
-            for o in range(size):
-                apart = abs(own[o] - here)
-                over = sign * (max(apart, farther) - level[o])
-                most[o] = max(most[o], over if apart < forced[o] else 0.0)
-    for o in range(size):
-        # A row met itself, at no distance: exactly on the level, which adds nothing.
-        total = k * level[o] + sign * (more[o] - spare * most[o])
-        # No sum on the way, and no term, was farther from 0 than all of them together.
-        rounding = n * _ROUNDING * (k + 2 * n) * max(level[o], largest)
-        total = max(total - sign * rounding, 0.0)
-        near.densities[low + o] = 1.0 / (total / k + PILE)

@@ -65,13 +65,13 @@ def removal_flips(
     walk = begin(sides, free, split, part, cap)
     room = new_room(2 * cap + 1, k)
     flips, found = np.empty(2 * cap + 1, np.int64), no_flips()
-    boxes, gains, outlier = box_room(sides, k), new_gains(), False
+    boxes, gains = box_room(sides, k), new_gains()
     while True:
         stop = next_stop(walk, FEW)
         if stop == DONE:
             break
         if stop == BOX:
-            look_at_box(boxes, gains, walk, sides, rule, outlier)
+            look_at_box(boxes, gains, walk, sides, rule)
             continue
         spare = leaf_population(walk) - smallest
         # The population is below the smallest already: V is no outlier, and stays none.

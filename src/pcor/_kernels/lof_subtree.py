@@ -1,35 +1,34 @@
-"""Is V an outlier by LOF in every context between two, or in none? Bounds from rows near V.
+"""Has V one verdict by LOF in all contexts between two, whichever few rows leave them?
 
 Below a node of a walk lie all contexts that contain its ``base`` and are contained in its base and
 open steps. A row is certain if they all cover it (C, with V), possible if some does (P); the rows A
-of any context below lie between. So for every row x of A
+of any context below lie between, and up to ``spare`` of them leave, not V. So for every row x
 
-    kd_P(x) <= kd_A(x) <= kd_C(x),
+    kd_P(x) <= kd(x) <= the distance of x to the (k + spare)-th nearest row of C;
 
-and the k nearest of x in A are possible rows within kd_C(x), among them every certain row that is
-nearer than its farthest neighbour. For each row that can be that neighbour the sum of reachability
-distances of x is hence at least that of the nearer certain rows with the smallest others, k in all,
-each max(d, kd_P); and at most that with the largest others, each max(d, kd_C). One over the sum is
-a density, and the factor of V is bounded in the same way (docs/proofs/subtrees.md).
+rows within the upper one are candidates for its k nearest, and of the certain rows nearer than the
+lower one, which are forced, all but ``spare`` are among these. The factor of V is a mean of k
+ratios, one for each neighbour, which ``lof_ratios`` bounds (docs/proofs/subtrees.md).
 
-Rows are kept on each side of V up to the 2k-th certain one: no row beyond it is among the 2k
-nearest of a context below, and those decide (``pcor._kernels.lof``). Of these only the rows matter
-that are within kd_C of V, of such a row, or of one within kd_C of such a row.
+Rows are kept on each side of V up to the 2k-th certain one and as many more as may leave: no row
+beyond it is among the 2k nearest of a context below, and those decide (``pcor._kernels.lof``).
 
-Twin: judging every context below.
+Twin: judging every context below, with and without each few rows.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from pcor._kernels import inlined, kernel
-from pcor._kernels.lof import PILE, window_parts
-from pcor._kernels.lof_near import MANY, SLACK, Near, loose_densities, narrowest, within_reach
+from pcor._kernels.lof import window_parts
+from pcor._kernels.lof_near import MANY, SLACK, Near, narrowest, within_reach
+from pcor._kernels.lof_ratios import bound_ratios, ratios_in_all
 
 Array = Any
+
+# One row less changes the factor by about so much of it: closer boxes are not settled.
+_STIR = 0.07
 
 
 @inlined
@@ -45,126 +44,98 @@ def exact_verdict(
 
 @kernel
 def settled(
-    near: Near, n: int, place: int, rule: tuple[int, float, int], all_valid: bool, around: float
+    near: Near,
+    size: tuple[int, int, int],
+    some: tuple[int, int],
+    rule: tuple[int, float, int],
+    spare: int,
 ) -> bool:
-    """Tell whether bounds show that V has one verdict in all contexts below.
+    """Tell whether bounds show that V has one verdict in all contexts below, whoever leaves.
 
     Args:
-        near: the rows, with kd_C of each (``that_matter``).
-        n: how many are possible.
-        place: V's place among them.
+        near: the rows, with ``high_kd`` of those that can be neighbours of V's neighbours.
+        size: how many rows there are, V's place, and how many are certain: more than k + ``spare``.
+        some: where those begin and end (``that_matter``).
         rule: k, the threshold, and the smallest population.
-        all_valid: the verdict to be shown.
-        around: the sum of densities around V in a context below, the most telling one known.
+        spare: how many may leave.
     """
-    k, threshold, _ = rule
+    n, place, sure = size
+    k, threshold, smallest = rule
     low, high = within_reach(near.x, near.high_kd, n, place, place + 1)
-    if high - low > MANY * k:
+    if high - low > MANY * (k + spare):
         return False
-    first, last = within_reach(near.x, near.high_kd, n, low, high)
-    # First V's own bound with the densities of one context: many attempts end there.
-    if all_valid:
-        narrowest(near, n, first, last, k)
-        own = _least(near, n, place, k) / k + PILE
-        if own * around / k <= threshold:
+    narrowest(near, n, some[0], some[1], k)
+    # Only the verdict in the context of all possible rows can be that of all contexts.
+    factor = ratios_in_all(near, (low, high), place, k, spare)
+    if abs(factor - threshold) < spare * _STIR * threshold:
+        return False
+    if factor > threshold:
+        # V is no outlier among too few.
+        if sure < smallest + spare:
             return False
-    else:
-        own = _most(near, n, place, k) / k + PILE
-        if own * around / k >= threshold:
-            return False
-        narrowest(near, n, first, last, k)
-    # Then loose bounds on the densities: tighter ones cost ten times as much, and settle few more.
-    if all_valid:
-        loose_densities(near, n, (low, high), k, 0, near.high_kd, -1.0)
-        least = _factor(near, n, place, k, near.low_kd, 1.0)
+        bound_ratios(near, n, place, (low, high), k, spare, False)
+        least = _least_mean(near, low, high, place, k, spare, 1.0)
         return bool(least * (1 - SLACK) > threshold)
-    loose_densities(near, n, (low, high), k, 0, near.low_kd, 1.0)
-    most = _factor(near, n, place, k, near.high_kd, -1.0)
+    bound_ratios(near, n, place, (low, high), k, spare, True)
+    most = _least_mean(near, low, high, place, k, spare, -1.0)
     return bool(most * (1 + SLACK) < threshold)
 
 
-@kernel
-def _least(near: Near, n: int, p: int, k: int) -> float:
-    """Return no more than the sum of reachability distances of a row."""
-    return float(_reach(near.x, near.sure, near.low_kd, near.terms, n, p, k, 1.0))
-
-
-@kernel
-def _most(near: Near, n: int, p: int, k: int) -> float:
-    """Return no less than the sum of reachability distances of a row."""
-    return float(_reach(near.x, near.sure, near.high_kd, near.terms, n, p, k, -1.0))
-
-
 @inlined
-def _reach(
-    x: Array, sure: Array, kd: Array, terms: Array, n: int, p: int, k: int, sign: float
+def _least_mean(
+    near: Near, low: int, high: int, place: int, k: int, spare: int, sign: float
 ) -> float:
-    """Return the smallest sum of max(d, kd) over rows that can be the k nearest of a row.
-
-    With a sign of -1 the largest sum.
-    """
-    own, low, high = x[p], p - 1, p + 1
-    best, total, count, left = np.inf, 0.0, 0, k - 1
-    # Outward, until the k-th certain row was the farthest neighbour.
-    while left >= 0 and (low >= 0 or high < n):
-        # The lower one wins a tie, as it does in the detector.
-        if high >= n or (low >= 0 and own - x[low] <= x[high] - own):
-            q, low = low, low - 1
-        else:
-            q, high = high, high + 1
-        term = sign * max(abs(own - x[q]), kd[q])
-        if left <= count:
-            some = total + term
-            for place in range(left):
-                some += terms[place]
-            best = min(best, some)
-        if sure[q]:
-            total += term
-            left -= 1
-        else:
-            _insert(terms, count, term)
-            count += 1
-    return float(sign * best)
+    """Return no more than the mean of V's ratios; no less for a sign of -1."""
+    x, terms, forced = near.x, near.terms, near.others
+    count = number = 0
+    for o in range(low, high):
+        if o != place:
+            if near.sure[o] and abs(x[place] - x[o]) < near.low_kd[place]:
+                forced[number] = sign * near.ratios[o]
+                number += 1
+            else:
+                terms[count] = sign * near.ratios[o]
+                count += 1
+    # Those that are left out of the forced ones are the largest: they may be chosen as any other.
+    for _ in range(min(spare, number)):
+        largest = 0
+        for at in range(1, number):
+            if forced[at] > forced[largest]:
+                largest = at
+        number -= 1
+        terms[count] = forced[largest]
+        forced[largest] = forced[number]
+        count += 1
+    total = 0.0
+    for at in range(number):
+        total += forced[at]
+    return float(sign * (total + _sum_of_smallest(terms, count, k - number)) / k)
 
 
 @kernel
-def _factor(near: Near, n: int, p: int, k: int, kd: Array, sign: float) -> float:
-    """Return the smallest factor of V by its bounds on densities; with a sign of -1 the largest.
-
-    For each row that can be V's farthest neighbour the sum of distances times that of densities.
-    """
-    x, own, terms, others = near.x, near.x[p], near.terms, near.others
-    low, high = p - 1, p + 1
-    best, total, around, count, left = np.inf, 0.0, 0.0, 0, k - 1
-    while left >= 0 and (low >= 0 or high < n):
-        # The lower one wins a tie, as it does in the detector.
-        if high >= n or (low >= 0 and own - x[low] <= x[high] - own):
-            q, low = low, low - 1
+def _sum_of_smallest(terms: Array, count: int, left: int) -> float:
+    """Return the sum of the ``left`` smallest of ``count`` terms, which are reordered."""
+    low, high = 0, count - 1
+    # Quickselect: everything before ``left`` is then at most what comes after.
+    while low < high and 0 < left < count:
+        pivot = terms[(low + high) // 2]
+        i, j = low, high
+        while i <= j:
+            while terms[i] < pivot:
+                i += 1
+            while terms[j] > pivot:
+                j -= 1
+            if i <= j:
+                terms[i], terms[j] = terms[j], terms[i]
+                i += 1
+                j -= 1
+        if left <= j:
+            high = j
+        elif left > i:
+            low = i
         else:
-            q, high = high, high + 1
-        term, density = sign * max(abs(own - x[q]), kd[q]), sign * near.densities[q]
-        if left <= count:
-            reach, densities = total + term, around + density
-            for place in range(left):
-                reach += terms[place]
-                densities += others[place]
-            best = min(best, (sign * reach / k + PILE) * densities / k)
-        if near.sure[q]:
-            total += term
-            around += density
-            left -= 1
-        else:
-            _insert(terms, count, term)
-            _insert(others, count, density)
-            count += 1
-    return float(sign * best)
-
-
-@inlined
-def _insert(terms: Array, count: int, term: float) -> None:
-    """Insert a term among rising ones."""
-    at = count
-    while at > 0 and terms[at - 1] > term:
-        terms[at] = terms[at - 1]
-        at -= 1
-    terms[at] = term
+            break
+    total = 0.0
+    for at in range(left):
+        total += terms[at]
+    return total

@@ -166,13 +166,13 @@ def look(walk: SubtreeWalk, depth: int, node: Array, sums: Array) -> int:
             return same
         # Two needed steps leave two windows: judging these is cheaper than a bound.
         if count_bits(needed) > 2 and certain > rule[0] and _promising(sums, rule, node[ALL] == 1):
-            n, place = _trim(walk, depth, n, place)
+            some = that_matter(near, n, place, rule[0])
+            if settled(near, (n, place, certain), some, rule, 0):
+                return same
+            n, place = _trim(walk, depth, n, place, some)
             # Rows that do not matter may have been the only ones that need some steps.
             needed = _needed(near.required[:n], rest)
             if count_bits(needed) < 2:
-                return same
-            around = sums[AROUND_NONE] if node[ALL] else sums[AROUND_ALL]
-            if settled(near, n, place, rule, node[ALL] == 1, around):
                 return same
         if count_bits(needed) <= _FEW and _all_alike(walk, n, place, needed, node[ALL]):
             return same
@@ -183,13 +183,16 @@ def look(walk: SubtreeWalk, depth: int, node: Array, sums: Array) -> int:
 def _promising(sums: Array, rule: tuple[int, float, int], all_valid: bool) -> bool:
     """Tell whether bounds may show the one verdict.
 
-    They bound densities on their own, and V's is the thinnest in one extreme context where those
-    around it are the thickest in the other: a product of both that passes the threshold ends it.
+    The factors at both ends say where those between are, and the thinnest density of V over the
+    thickest around it how far apart they can be. A mean of both tells fairly well what bounds show.
     """
     k, threshold, _ = rule
+    ends = sums[AROUND_ALL] / sums[OWN_ALL] / k, sums[AROUND_NONE] / sums[OWN_NONE] / k
     if all_valid:
-        return bool(sums[AROUND_NONE] / k / sums[OWN_ALL] > threshold)
-    return bool(sums[AROUND_ALL] / k / sums[OWN_NONE] < threshold)
+        apart = sums[AROUND_NONE] / sums[OWN_ALL] / k
+        return bool(min(ends) * apart**3 > threshold**4)
+    apart = sums[AROUND_ALL] / sums[OWN_NONE] / k
+    return bool(max(ends) * apart**3 < threshold**4)
 
 
 @inlined
@@ -243,12 +246,13 @@ def _gather(walk: SubtreeWalk, depth: int, rest: int) -> tuple[int, int, int]:
 
 
 @inlined
-def _trim(walk: SubtreeWalk, depth: int, n: int, place: int) -> tuple[int, int]:
+def _trim(
+    walk: SubtreeWalk, depth: int, n: int, place: int, some: tuple[int, int]
+) -> tuple[int, int]:
     """Drop rows that matter in no context below, here and in the list; return what is left."""
     near = walk.near
     # V's neighbours, theirs, and all that decide the k-distances of these.
-    low, high = that_matter(near, n, place, walk.rule[0])
-    low, high = within_reach(near.x, near.high_kd, n, low, high)
+    low, high = within_reach(near.x, near.high_kd, n, some[0], some[1])
     if high - low == n:
         return n, place
     certain = 0
@@ -261,7 +265,7 @@ def _trim(walk: SubtreeWalk, depth: int, n: int, place: int) -> tuple[int, int]:
     walk.above.spans[depth, _COUNT] = high - place - 1
     for p in range(low, high):
         near.x[p - low], near.required[p - low] = near.x[p], near.required[p]
-        near.sure[p - low], near.high_kd[p - low] = near.sure[p], near.high_kd[p]
+        near.sure[p - low] = near.sure[p]
     return high - low, place - low
 
 
