@@ -24,11 +24,13 @@ from hypothesis import strategies as st
 
 import pcor
 from pcor.audit import lof_windows
-from pcor.audit.cubes import Cubes
 from pcor.audit.neighbours import Neighbour, insertions, removals
 from pcor.errors import ParameterError, RecordError, TooLarge
 from pcor.rows.cell_table import CellTable
+from pcor.search import subtrees
+from pcor.search.boxes import Boxes
 from pcor.search.validity import Validity
+from tests.helpers.family_tables import family_table
 
 # A row: its attribute values as places in their domains, and its metric.
 Row = tuple[tuple[int, ...], float]
@@ -195,6 +197,32 @@ def test_the_fast_way_of_lof_is_the_generic_one(
     compare()
 
 
+@pytest.mark.parametrize(("k", "threshold", "least"), [(1, 1.1, 2), (2, 1.3, 4), (3, 1.2, 12)])
+def test_the_fast_way_of_lof_is_the_generic_one_in_families(
+    monkeypatch: pytest.MonkeyPatch, k: int, threshold: float, least: int
+) -> None:
+    """Ranges, groups and single values: chains of several steps."""
+    detector = pcor.LOF(k=k, threshold=threshold, min_population=least)
+    sizes: list[int] = []
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.integers(0, 2**32 - 1))
+    def compare(seed: int) -> None:
+        some = family_table(seed, largest=5, rows=30, limits=False)
+        validity = Validity(some.table, some.table.record(some.record), detector)
+        assert lof_windows.walkable_rule(validity) is not None
+        values = sorted({*some.metric, 2.25})
+        expected = generic(monkeypatch, lambda: removals(validity))
+        assert said(removals(validity)) == expected
+        assert said(insertions(validity, values)) == generic(
+            monkeypatch, lambda: insertions(validity, values)
+        )
+        sizes.append(len(expected) * (not validity.record.space.binary))
+
+    compare()
+    assert sum(size > 0 for size in sizes) >= len(sizes) // 10  # usual are 30 % and more
+
+
 def synthetic(shape: tuple[int, ...], count: int, seed: int, digits: int) -> Small:
     """Return skewed metrics, rounded so that some tie, and V where they thin out."""
     numbers = np.random.default_rng(seed)
@@ -324,9 +352,8 @@ def test_every_factor_before_and_after_a_removal_is_within_the_bounds(k: int) ->
 
 def test_a_walk_in_parts_is_the_walk_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
     validity = synthetic((6, 6, 6), 900, 3, 1).validity(pcor.LOF(k=7, threshold=1.4))
-    assert len(validity.record.space.steps) > 2 * lof_windows._SPLIT
     in_parts = said(removals(validity))
-    monkeypatch.setattr(lof_windows, "_SPLIT", 31)  # more than there are: not split then
+    monkeypatch.setattr(subtrees, "_PARTS", 1)  # as many as one
     assert said(removals(validity)) == in_parts
     assert in_parts
 
@@ -414,31 +441,10 @@ def test_progress_ends_with_everything_done(detector: pcor.Detector) -> None:
 
 
 def test_a_neighbour_shows_nothing_of_the_row() -> None:
-    nobody = Cubes.of(np.zeros(0, dtype=np.uint64))
+    space = synthetic((2, 2), 10, 0, 0).validity(pcor.LOF()).record.space
+    nobody = Boxes.of(space, np.zeros(0, dtype=np.uint64))
     one = Neighbour("removed", (7, 3), 123.0, 55, nobody, nobody)
     assert repr(one) == "<Neighbour: PRIVATE, for the owner only>"
-
-
-# -- sets of contexts -----------------------------------------------------------------------------
-
-
-def listed(cubes: Cubes) -> list[int]:
-    """The slow twin: try every number."""
-    pairs = list(zip(cubes.bases.tolist(), cubes.opens.tolist(), strict=True))
-    return [i for base, opened in pairs for i in range(64) if i & ~opened == base]
-
-
-@given(st.lists(st.tuples(st.integers(0, 63), st.integers(0, 63)), max_size=3), st.integers(0, 63))
-def test_cubes_have_every_filling_of_their_open_bits(
-    pairs: list[tuple[int, int]], need: int
-) -> None:
-    bases, opens = ([base & ~opened for base, opened in pairs], [opened for _, opened in pairs])
-    cubes = Cubes(np.array(bases, dtype=np.uint64), np.array(opens, dtype=np.uint64))
-    assert cubes.indices().tolist() == sorted(listed(cubes))
-    assert len(cubes) == len(listed(cubes))
-    assert cubes.with_bits(need).indices().tolist() == sorted(
-        index for index in listed(cubes) if index & need == need
-    )
 
 
 # -- real tables ----------------------------------------------------------------------------------

@@ -69,12 +69,15 @@ def members(schema: Schema, codes: tuple[int, ...]) -> list[int]:
     return found
 
 
-def random_schema(numbers: random.Random, largest: int = 5) -> Schema:
+def random_schema(numbers: random.Random, largest: int = 5, *, limits: bool = True) -> Schema:
     """Return a schema of two to four attributes in families of every kind, perhaps with limits."""
     count = numbers.randint(2, 4)
+    attributes = {f"a{n}": _domain(numbers, largest) for n in range(count)}
+    if not limits:
+        return Schema(metric="metric", attributes=attributes)
     return Schema(
         metric="metric",
-        attributes={f"a{n}": _domain(numbers, largest) for n in range(count)},
+        attributes=attributes,
         max_clauses=numbers.choice([None, None, *range(count + 1)]),
         max_named=numbers.choice([None, None, 0, 1, 2, 4]),
     )

@@ -98,10 +98,12 @@ class FamilyTable:
         )
 
 
-def family_table(seed: int, *, largest: int = 4, rows: int = 40) -> FamilyTable:
+def family_table(
+    seed: int, *, largest: int = 4, rows: int = 40, limits: bool = True
+) -> FamilyTable:
     """Return a random table; its record is rather one that stands out."""
     numbers = random.Random(seed)  # noqa: S311 (test data)
-    schema = random_schema(numbers, largest)
+    schema = random_schema(numbers, largest, limits=limits)
     codes = tuple(
         tuple(numbers.randrange(len(a.values)) for a in schema.attributes) for _ in range(rows)
     )

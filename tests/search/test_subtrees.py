@@ -45,17 +45,9 @@ def found(validity: Validity) -> list[int]:
 
 def from_one_box(validity: Validity) -> list[int]:
     """Return what a walk finds that is not shared out: it decides every step itself."""
-    from pcor._kernels.boxes import box_members
-    from pcor._kernels.subtrees import valid_boxes
-
     walk = walk_of(validity)
     every = np.uint64((1 << len(walk.steps.lower)) - 1)
-    members, indices = np.empty(validity.record.space.size, np.int64), []
-    for base, rest in zip(
-        *valid_boxes(walk.rows, walk.steps, walk.rule, np.uint64(0), every), strict=True
-    ):
-        indices += members[: box_members(base, rest, walk.steps, members)].tolist()
-    return sorted(indices)
+    return list(map(int, walk.boxes((np.uint64(0), every)).indices()))
 
 
 @settings(max_examples=EXAMPLES)
@@ -141,7 +133,7 @@ def test_one_box_is_enough_where_no_context_differs(metric: float, boxes: int) -
     table = pcor.Table(pa.table({"job": job, "pay": pa.array(pay, pa.float64())}), schema)
     walk = walk_of(Validity(table, table.record(0), pcor.LOF(k=5)))
     bases, opens = valid_boxes(
-        walk.rows, walk.steps, walk.rule, np.uint64(0), np.uint64((1 << 10) - 1)
+        walk.rows, walk.steps, walk.rule, (np.uint64(0), np.uint64((1 << 10) - 1))
     )
     assert len(bases) == boxes
     assert opens.tolist() == [(1 << 10) - 1] * boxes
@@ -153,7 +145,7 @@ def test_steps_that_only_rows_need_that_do_not_matter_are_not_decided(values: in
 
     validity = tied(values, k)
     walk, every = walk_of(validity), np.uint64((1 << (values - 1)) - 1)
-    bases, opens = valid_boxes(walk.rows, walk.steps, walk.rule, np.uint64(0), every)
+    bases, opens = valid_boxes(walk.rows, walk.steps, walk.rule, (np.uint64(0), every))
     assert from_one_box(validity) == found(validity) == expected(validity)
     assert (bases.tolist(), opens.tolist()) == ([0], [int(every)])
 
@@ -178,7 +170,7 @@ def test_steps_fill_the_word() -> None:
     space, walk = validity.record.space, walk_of(validity)
     assert len(walk.steps.lower) == MOST_STEPS
     every = (1 << MOST_STEPS) - 1
-    bases, opens = valid_boxes(walk.rows, walk.steps, walk.rule, np.uint64(0), np.uint64(every))
+    bases, opens = valid_boxes(walk.rows, walk.steps, walk.rule, (np.uint64(0), np.uint64(every)))
     rng = np.random.default_rng(0)
     # Few steps of those that rows need, and any of the others.
     bits = rng.integers(0, every, 600, dtype=np.uint64, endpoint=True)

@@ -74,9 +74,9 @@ def tally(words: Array, chosen: Any, planes: Array, highest: int) -> int:
 
 @inlined
 def most_tallied(chosen: Any, planes: Array, highest: int) -> Any:
-    """Return the bit with the largest count, the lowest of several."""
+    """Return the bits with the largest count."""
     best = chosen
     for plane in range(highest, -1, -1):
         if best & planes[plane]:
             best &= planes[plane]
-    return lowest_bit(best)
+    return best

@@ -71,23 +71,36 @@ def without_largest(base: int, rest: int, steps: Steps) -> Array:
 
 
 @maker
+def box_sizes(opens: Array, steps: Steps) -> Array:
+    """Return how many contexts boxes have, given their open steps."""
+    sizes = np.empty(len(opens), np.int64)
+    for box in range(len(opens)):
+        sizes[box] = contexts_of(opens[box], steps)
+    return sizes
+
+
+@maker
 def mark_boxes(bases: Array, opens: Array, steps: Steps, first: int, valid: Array) -> None:
-    """Mark the contexts of boxes by their indices less ``first``."""
-    members = np.empty(len(valid), np.int64)
+    """Mark the contexts of boxes by their indices less ``first``; a base is given by its index."""
+    members = np.empty(len(valid), np.uint64)
     for box in range(len(bases)):
         count = box_members(bases[box], opens[box], steps, members)
         for place in range(count):
-            valid[members[place] - first] = True
+            valid[members[place] - np.uint64(first)] = True
+
+
+@kernel
+def list_boxes(bases: Array, opens: Array, steps: Steps, members: Array) -> None:
+    """List the indices of the contexts of boxes, box after box; a base is given by its index."""
+    place = 0
+    for box in range(len(bases)):
+        place += box_members(bases[box], opens[box], steps, members[place:])
 
 
 @kernel
 def box_members(base: int, rest: int, steps: Steps, members: Array) -> int:
-    """List the indices of a box's contexts; return how many."""
-    members[0], count = 0, 1
-    for step in range(len(steps.lower)):
-        bit = np.uint64(1) << np.uint64(step)
-        if base & bit:
-            members[0] += steps.strides[step]
+    """List the indices of a box's contexts, given that of its base; return how many."""
+    members[0], count = base, 1
     for step in range(len(steps.lower)):
         bit = np.uint64(1) << np.uint64(step)
         # Once for each chain, at its lowest open step: a level more for each that is open.

@@ -80,13 +80,13 @@ class Workspace(NamedTuple):
 @maker
 def new_room(size: int, k: int) -> Workspace:
     """Return room for windows of at most this size."""
-    # One allocation for each type: the arrays lie side by side in memory.
-    numbers, first, first1 = np.empty((3, size), np.int64)
-    x, kd, kd1, sums, steps, points, reach, around, own, plain_x = np.empty((10, size + 1))
+    # Each by itself: of rows of one array the compiler would not know that they are in one piece.
     return Workspace(
-        *(x, numbers, first, first1, kd, kd1, sums, steps, points, reach, around, own),
+        *(np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)),
+        *(np.empty(size, np.int64), np.empty(size), np.empty(size), np.empty(size + 1)),
+        *(np.empty(size + 1), np.empty(size), np.empty(size), np.empty(size), np.empty(size)),
         *(np.empty(size, np.bool_), np.empty(size, np.bool_), np.empty(size + 2 * k + 3)),
-        *(plain_x, window_room(k)),
+        *(np.empty(size), window_room(k)),
     )
 
 

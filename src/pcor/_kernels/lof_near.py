@@ -25,7 +25,7 @@ SLACK = 1e-9
 # With more candidates than this many times k a bound would be loose, and dear.
 MANY = 2
 
-# Room for all candidates: more than MANY * (k + spare) with at most 100 neighbours.
+# No more candidates are ever looked at.
 LANES = 256
 
 
@@ -72,13 +72,13 @@ class Near(NamedTuple):
 @maker
 def room_for(rows: int, k: int) -> Near:
     """Return room for nodes with at most so many possible rows."""
-    x, c, low_kd, high_kd, terms, others, least, ratios = np.empty((8, rows))
-    required, sure = np.empty(rows, np.uint64), np.empty(rows, np.bool_)
-    first, ranks = np.empty((2, rows), np.int64)
-    certain, possible = np.empty((2, rows + 2 * k + 1))
+    # Each by itself: of rows of one array the compiler would not know that they are in one piece.
+    padded = rows + 2 * k + 1
     return Near(
-        *(x, required, sure, c, low_kd, high_kd, terms, others, first, least, ratios),
-        *(np.empty(6 * LANES), certain, ranks, possible, window_room(k)),
+        *(np.empty(rows), np.empty(rows, np.uint64), np.empty(rows, np.bool_), np.empty(rows)),
+        *(np.empty(rows), np.empty(rows), np.empty(rows), np.empty(rows)),
+        *(np.empty(rows, np.int64), np.empty(rows), np.empty(rows), np.empty(6 * LANES)),
+        *(np.empty(padded), np.empty(rows, np.int64), np.empty(padded), window_room(k)),
     )
 
 

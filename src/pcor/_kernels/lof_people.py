@@ -1,10 +1,10 @@
 """Which people, leaving with all of their rows, change whether V is an outlier by LOF.
 
-The walk of ``pcor._kernels.lof_walk`` gives each distinct window once, with as many rows more on
-each side than LOF looks at as one person has at most: without any one person the window is still
-whole. Somebody with one row in it is judged as ``pcor._kernels.lof_removal`` does, somebody with
-several by the plain kernel on the window without them: verdicts agree to the last bit. Twin:
-``pcor.audit.rejudged``.
+The leaves of a walk (``pcor._kernels.lof_leaves``) give each distinct window once, with as many
+rows more on each side than LOF looks at as one person has at most: without any one person the
+window is still whole. Somebody with one row in it is judged as ``pcor._kernels.lof_removal`` does,
+somebody with several by the plain kernel on the window without them: verdicts agree to the last
+bit. Twin: ``pcor.audit.rejudged``.
 """
 
 from __future__ import annotations
@@ -14,19 +14,27 @@ from typing import Any
 import numpy as np
 
 from pcor._kernels import kernel, maker
+from pcor._kernels.boxes import Steps
 from pcor._kernels.lof import window_verdict
 from pcor._kernels.lof_bounds import Workspace, may_change, new_room
-from pcor._kernels.lof_removal import verdict_without, weigh_removals
-from pcor._kernels.lof_walk import (
-    Sides,
+from pcor._kernels.lof_leaves import (
+    Flips,
     all_found,
-    begin,
-    leaf_numbers,
-    leaf_population,
-    leaf_window,
+    full,
+    new_gains,
     next_leaf,
     no_flips,
-    with_leaf,
+    note,
+    with_room,
+)
+from pcor._kernels.lof_removal import verdict_without, weigh_removals
+from pcor._kernels.subtree_walk import (
+    SideRows,
+    SubtreeWalk,
+    begin,
+    population,
+    window,
+    window_numbers,
 )
 
 Array = Any
@@ -34,55 +42,79 @@ Array = Any
 
 @maker
 def people_flips(
-    sides: Sides, free: int, split: int, part: int, rule: tuple[int, float, int], most: int
+    rows: SideRows,
+    steps: Steps,
+    rule: tuple[int, float, int],
+    box: tuple[int, int],
+    numbers: tuple[Array, Array],
+    most: int,
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """Return the leaves of a part of the walk where a person changes the verdict, and who does.
+    """Return the leaves of a box where a person changes the verdict, and who does.
 
     Args:
-        sides: the rows; the number of a row is that of its person, -1 where it stays.
-        free: how many free values there are.
-        split: how many of them are decided by ``part``.
-        part: the bits that decide them.
+        rows: those near V.
+        steps: of the space.
         rule: k, the threshold, and the smallest population (more than k).
+        box: its base and its open steps.
+        numbers: for the rows of each side that of the person, -1 where the row stays.
         most: how many rows one person has at most.
 
     Returns:
-        For each leaf: the values that are in, those that are open, and whether V was an outlier.
+        For each leaf: the steps that are in, those that are open, and whether V was an outlier.
         For each change: the place of its leaf, and the number of the person who leaves.
     """
-    k, _, smallest = rule
-    # Enough rows to see whether all of somebody's can be spared.
-    cap = max(2 * k + most, smallest + most - 1)
-    walk = begin(sides, free, split, part, cap)
-    room = new_room(2 * cap + 1, k)
-    flips, found = np.empty(2 * cap + 1, np.int64), no_flips()
-    rows_of = np.zeros(_people(sides), np.int64)
-    while next_leaf(walk):
-        spare = leaf_population(walk) - smallest
-        # The population is below the smallest already: V is no outlier, and stays none.
-        if spare < 0:
-            continue
-        # Where somebody may have too many rows to be spared, all rows of the context are looked at.
-        n, place = leaf_window(walk, sides, 2 * k + most if spare >= most else cap, room.x)
-        leaf_numbers(walk, sides, n, place, room.numbers)
-        several = _count_rows(room.numbers, n, rows_of)
-        singly = spare > 0 and may_change(room, n, place, rule)
-        outlier, count = False, 0
-        if several or singly or spare < most:
-            outlier, count = _flipping(room, n, place, rule, spare, singly, rows_of, flips)
-        rows_of[room.numbers[:n]] = 0
-        if count:
-            found = with_leaf(found, walk, outlier, flips[:count])
+    walk = begin(rows, steps, rule, most, box, len(steps.lower) + 2)
+    room = new_room(2 * walk.cap + 1, rule[0])
+    flips, found, gains = np.empty(len(room.x), np.int64), no_flips(len(room.x)), new_gains()
+    rows_of = np.zeros(_people(numbers), np.int64)
+    while not _all_leaves(walk, room, gains, numbers, most, rows_of, flips, found):
+        found = with_room(found)
     listed: tuple[Array, Array, Array, Array, Array] = all_found(found)
     return listed
 
 
 @kernel
-def _people(sides: Sides) -> int:
+def _all_leaves(
+    walk: SubtreeWalk,
+    room: Workspace,
+    gains: Array,
+    numbers: tuple[Array, Array],
+    most: int,
+    rows_of: Array,
+    flips: Array,
+    found: Flips,
+) -> bool:
+    """Go on from leaf to leaf while there is room for what is found; tell whether that was all."""
+    k, _, smallest = walk.rule
+    while next_leaf(walk, gains, True):
+        depth = walk.depth[0]
+        spare = population(walk, depth) - smallest
+        # The population is below the smallest already: V is no outlier, and stays none.
+        if spare < 0:
+            continue
+        # Where somebody may have too many rows to be spared, all rows of the context are looked at.
+        n, place = window(walk, depth, 2 * k + most if spare >= most else walk.cap, room.x)
+        window_numbers(walk, depth, n, place, numbers, room.numbers)
+        several = _count_rows(room.numbers, n, rows_of)
+        singly = spare > 0 and may_change(room, n, place, walk.rule)
+        outlier, count = False, 0
+        if several or singly or spare < most:
+            outlier, count = _flipping(room, n, place, walk.rule, spare, singly, rows_of, flips)
+        for j in range(n):
+            rows_of[room.numbers[j]] = 0
+        if count:
+            note(found, walk, outlier, flips, count)
+            if full(found):
+                return False
+    return True
+
+
+@kernel
+def _people(numbers: tuple[Array, Array]) -> int:
     """Return how many people there are; and room for those who stay, who count as the last."""
     most = 0
-    for numbers in (sides.numbers_below, sides.numbers_above):
-        for number in numbers:
+    for side in numbers:
+        for number in side:
             most = max(most, number + 1)
     return most + 1
 

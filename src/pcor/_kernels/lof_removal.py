@@ -1,11 +1,9 @@
 """Which single removals change whether V is an outlier by LOF, in every context.
 
-The walk of ``pcor._kernels.lof_walk`` gives each distinct window once, with one row more on each
-side than LOF looks at, so that the window without any one of its rows is still whole.
-
-Whole boxes of contexts are left out where bounds show that no removal matters
-(``pcor._kernels.lof_slack``). Most windows too are far enough from the threshold for that:
-``pcor._kernels.lof_bounds`` has the notation and the proof.
+The leaves of a walk (``pcor._kernels.lof_leaves``) give each distinct window once, with one row
+more on each side than LOF looks at, so that the window without any one of its rows is still whole.
+Most windows are far enough from the threshold that no removal matters: ``pcor._kernels.lof_bounds``
+has the notation and the proof.
 
 All removals at once (``weigh_removals``). kd(o) turns into kd1(o) for those j that are in N(o): all
 but o itself of k+1 places in a row. So each pair (p, o) changes R(p) by one amount over a range of
@@ -21,22 +19,27 @@ from typing import Any
 import numpy as np
 
 from pcor._kernels import inlined, kernel, maker
+from pcor._kernels.boxes import Steps
 from pcor._kernels.copies import copy_into
 from pcor._kernels.lof import PILE, window_verdict
 from pcor._kernels.lof_bounds import ROUNDING, SLACK, Workspace, may_change, new_room
-from pcor._kernels.lof_slack import FEW, box_room, look_at_box, new_gains
-from pcor._kernels.lof_walk import (
-    BOX,
-    DONE,
-    Sides,
+from pcor._kernels.lof_leaves import (
+    Flips,
     all_found,
-    begin,
-    leaf_numbers,
-    leaf_population,
-    leaf_window,
-    next_stop,
+    full,
+    new_gains,
+    next_leaf,
     no_flips,
-    with_leaf,
+    note,
+    with_room,
+)
+from pcor._kernels.subtree_walk import (
+    SideRows,
+    SubtreeWalk,
+    begin,
+    population,
+    window,
+    window_numbers,
 )
 
 Array = Any
@@ -44,51 +47,64 @@ Array = Any
 
 @maker
 def removal_flips(
-    sides: Sides, free: int, split: int, part: int, rule: tuple[int, float, int]
+    rows: SideRows,
+    steps: Steps,
+    rule: tuple[int, float, int],
+    box: tuple[int, int],
+    numbers: tuple[Array, Array],
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """Return the leaves of a part of the walk where a removal changes the verdict, and which do.
+    """Return the leaves of a box where a removal changes the verdict, and which removals do.
 
     Args:
-        sides: the rows.
-        free: how many free values there are.
-        split: how many of them are decided by ``part``.
-        part: the bits that decide them.
+        rows: those near V.
+        steps: of the space.
         rule: k, the threshold, and the smallest population (more than k).
+        box: its base and its open steps.
+        numbers: those of the rows of each side. Rows that are alike have the same.
 
     Returns:
-        For each leaf: the values that are in, those that are open, and whether V was an outlier.
+        For each leaf: the steps that are in, those that are open, and whether V was an outlier.
         For each change: the place of its leaf, and the number of the row that is removed.
     """
-    k, _, smallest = rule
-    # Enough rows to see whether one can be spared.
-    cap = max(2 * k + 1, smallest)
-    walk = begin(sides, free, split, part, cap)
-    room = new_room(2 * cap + 1, k)
-    flips, found = np.empty(2 * cap + 1, np.int64), no_flips()
-    boxes, gains = box_room(sides, k), new_gains()
-    while True:
-        stop = next_stop(walk, FEW)
-        if stop == DONE:
-            break
-        if stop == BOX:
-            look_at_box(boxes, gains, walk, sides, rule)
-            continue
-        spare = leaf_population(walk) - smallest
+    walk = begin(rows, steps, rule, 1, box, len(steps.lower) + 2)
+    room = new_room(2 * walk.cap + 1, rule[0])
+    flips, found, gains = np.empty(len(room.x), np.int64), no_flips(len(room.x)), new_gains()
+    while not _all_leaves(walk, room, gains, numbers, flips, found):
+        found = with_room(found)
+    listed: tuple[Array, Array, Array, Array, Array] = all_found(found)
+    return listed
+
+
+@kernel
+def _all_leaves(
+    walk: SubtreeWalk,
+    room: Workspace,
+    gains: Array,
+    numbers: tuple[Array, Array],
+    flips: Array,
+    found: Flips,
+) -> bool:
+    """Go on from leaf to leaf while there is room for what is found; tell whether that was all."""
+    k, _, smallest = walk.rule
+    while next_leaf(walk, gains, True):
+        depth = walk.depth[0]
+        spare = population(walk, depth) - smallest
         # The population is below the smallest already: V is no outlier, and stays none.
         if spare < 0:
             continue
-        most = 2 * k + 1 if spare else cap  # if nobody can be spared, everybody counts
-        n, place = leaf_window(walk, sides, most, room.x)
+        # If nobody can be spared, everybody counts.
+        n, place = window(walk, depth, 2 * k + 1 if spare else walk.cap, room.x)
         # Without a spare row the verdict always turns to "no", which bounds on the factor do not
         # see.
-        if spare and not may_change(room, n, place, rule):
+        if spare and not may_change(room, n, place, walk.rule):
             continue
-        leaf_numbers(walk, sides, n, place, room.numbers)
-        outlier, count = _flipping(room, n, place, rule, spare > 0, flips)
+        window_numbers(walk, depth, n, place, numbers, room.numbers)
+        outlier, count = _flipping(room, n, place, walk.rule, spare > 0, flips)
         if count:
-            found = with_leaf(found, walk, outlier, flips[:count])
-    listed: tuple[Array, Array, Array, Array, Array] = all_found(found)
-    return listed
+            note(found, walk, outlier, flips, count)
+            if full(found):
+                return False
+    return True
 
 
 @kernel

@@ -22,7 +22,7 @@ from typing import Any
 
 from pcor._kernels import inlined, kernel
 from pcor._kernels.lof import window_parts
-from pcor._kernels.lof_near import MANY, SLACK, Near, narrowest, within_reach
+from pcor._kernels.lof_near import LANES, MANY, SLACK, Near, narrowest, within_reach
 from pcor._kernels.lof_ratios import bound_ratios, ratios_in_all
 
 Array = Any
@@ -62,7 +62,7 @@ def settled(
     n, place, sure = size
     k, threshold, smallest = rule
     low, high = within_reach(near.x, near.high_kd, n, place, place + 1)
-    if high - low > MANY * (k + spare):
+    if high - low > min(MANY * (k + spare), LANES):
         return False
     narrowest(near, n, some[0], some[1], k)
     # Only the verdict in the context of all possible rows can be that of all contexts.

@@ -16,22 +16,20 @@ import numpy as np
 from pcor._kernels import kernel, maker
 from pcor._kernels.best_first import pop, push
 from pcor._kernels.boxes import Steps, all_steps, contexts_of, without_largest
-from pcor._kernels.subtrees import (
+from pcor._kernels.subtree_walk import (
     BASE,
-    INVALID,
     NODE_SIZE,
     REST,
     STAGE,
     SUMS,
-    VALID,
     SideRows,
     SubtreeWalk,
     begin,
     child,
     keep,
-    look,
     new_node,
 )
+from pcor._kernels.subtrees import INVALID, VALID, look
 from pcor._kernels.total_table import TotalTable, total
 
 Array = Any
@@ -39,7 +37,7 @@ Array = Any
 _LOOKED_AT = np.uint64(1)  # the stage of a box that is known to be valid
 
 
-class Boxes(NamedTuple):
+class BoxHeap(NamedTuple):
     """Boxes of contexts, those in use by a heap.
 
     Attributes:
@@ -60,19 +58,19 @@ class Boxes(NamedTuple):
 @maker
 def start(
     rows: SideRows, steps: Steps, rule: tuple[int, float, int], weights: TotalTable
-) -> tuple[SubtreeWalk, Boxes]:
+) -> tuple[SubtreeWalk, BoxHeap]:
     """Return a walk with one box, the whole space."""
     boxes = _room(64)
     everything = all_steps(steps)
     new_node(np.uint64(0), everything, boxes.nodes[0])
     boxes.used[0] = push(boxes.heap, 0, total(weights, everything), 0, 0)
     boxes.used[1] = 1
-    return begin(rows, steps, rule, 2), boxes
+    return begin(rows, steps, rule, 0, (np.uint64(0), everything), 2), boxes
 
 
 @maker
-def _room(size: int) -> Boxes:
-    return Boxes(
+def _room(size: int) -> BoxHeap:
+    return BoxHeap(
         np.empty((size, 3), np.int64),
         np.empty((size, NODE_SIZE), np.uint64),
         np.empty((size, SUMS)),
@@ -82,12 +80,12 @@ def _room(size: int) -> Boxes:
 
 
 @maker
-def _with_room(boxes: Boxes, more: int) -> Boxes:
+def _with_room(boxes: BoxHeap, more: int) -> BoxHeap:
     """Return the boxes with room for more."""
     used = boxes.used[1]
     if used + more <= len(boxes.nodes):
         return boxes
-    larger: Boxes = _room(2 * (used + more))
+    larger: BoxHeap = _room(2 * (used + more))
     size = boxes.used[0]
     larger.heap[:size], larger.unused[:used] = boxes.heap[:size], boxes.unused[:used]
     larger.nodes[:used], larger.sums[:used] = boxes.nodes[:used], boxes.sums[:used]
@@ -96,7 +94,7 @@ def _with_room(boxes: Boxes, more: int) -> Boxes:
 
 
 @kernel
-def _new_place(boxes: Boxes) -> int:
+def _new_place(boxes: BoxHeap) -> int:
     """Return a place for a box."""
     used = boxes.used
     if used[2]:
@@ -108,8 +106,8 @@ def _new_place(boxes: Boxes) -> int:
 
 @maker
 def next_valid(
-    walk: SubtreeWalk, weights: TotalTable, boxes: Boxes, looks: int, found: Array
-) -> tuple[Boxes, int, int]:
+    walk: SubtreeWalk, weights: TotalTable, boxes: BoxHeap, looks: int, found: Array
+) -> tuple[BoxHeap, int, int]:
     """Find the next valid contexts by falling weight; stop after so many looks at a box.
 
     Args:
@@ -150,7 +148,7 @@ def next_valid(
 
 @kernel
 def _push_children(
-    steps: Steps, weights: TotalTable, boxes: Boxes, weight: int, place: int
+    steps: Steps, weights: TotalTable, boxes: BoxHeap, weight: int, place: int
 ) -> None:
     """Split a box by its step."""
     for inside in (True, False):
@@ -162,7 +160,7 @@ def _push_children(
 
 
 @maker
-def _push_rest(steps: Steps, weights: TotalTable, boxes: Boxes, node: Array) -> None:
+def _push_rest(steps: Steps, weights: TotalTable, boxes: BoxHeap, node: Array) -> None:
     """Push what is left of a valid box without its largest context."""
     for box in without_largest(node[BASE], node[REST], steps):
         to = _new_place(boxes)
@@ -172,7 +170,7 @@ def _push_rest(steps: Steps, weights: TotalTable, boxes: Boxes, node: Array) -> 
 
 
 @maker
-def open_boxes(boxes: Boxes, steps: Steps) -> Array:
+def open_boxes(boxes: BoxHeap, steps: Steps) -> Array:
     """Return of each box in the heap its weight, and how many contexts it has."""
     out = np.empty((boxes.used[0], 2), np.int64)
     for entry in range(len(out)):

@@ -15,28 +15,24 @@ import numpy as np
 from pcor._kernels import maker
 from pcor._kernels.bits import lowest_bit, number_of
 from pcor._kernels.boxes import Steps, all_steps, contexts_of
-from pcor._kernels.subtrees import (
+from pcor._kernels.subtree_walk import (
     BASE,
-    NODE_SIZE,
-    OPEN,
+    DONE,
+    INSIDE,
+    NEW,
+    OUTSIDE,
     REST,
     STAGE,
     STEP,
-    SUMS,
-    VALID,
     SideRows,
     begin,
     child,
     keep,
-    look,
-    new_node,
 )
+from pcor._kernels.subtrees import OPEN, VALID, look
 from pcor._kernels.total_table import TotalTable, total
 
 Array = Any
-
-# What is to be done with a node: look at it, go on with its step, go on without it, nothing.
-_NEW, _INSIDE, _OUTSIDE, _DONE = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
 
 
 @maker
@@ -67,19 +63,17 @@ def valid_between(
     low, high = ends
     width = low // len(lighter) + 1
     depths = len(steps.lower) + 2
-    walk = begin(rows, steps, rule, depths)
-    nodes, sums = np.empty((depths, NODE_SIZE), np.uint64), np.empty((depths, SUMS))
-    most, valid = np.empty(depths, np.int64), np.zeros(depths, np.bool_)
     everything = all_steps(steps)
-    new_node(np.uint64(0), everything, nodes[0])
+    walk = begin(rows, steps, rule, 0, (np.uint64(0), everything), depths)
+    nodes, sums = walk.nodes, walk.sums
+    most, valid = np.empty(depths, np.int64), np.zeros(depths, np.bool_)
     most[0] = total(weights, everything)
-    keep(walk, 0, 0, False, ~everything, everything)
     count = looks = depth = 0
     while depth >= 0 and count < len(found):
         node = nodes[depth]
         base, rest = node[BASE], node[REST]
-        if node[STAGE] == _NEW:
-            node[STAGE] = _DONE
+        if node[STAGE] == NEW:
+            node[STAGE] = DONE
             if most[depth] < low:
                 lighter[most[depth] // width] += contexts_of(rest, steps)
             elif total(weights, base) < high:  # else all of it is heavier
@@ -88,23 +82,23 @@ def valid_between(
                     verdict = look(walk, depth, node, sums[depth])
                     valid[depth] = verdict == VALID
                     if verdict == OPEN:
-                        node[STAGE] = _INSIDE
+                        node[STAGE] = INSIDE
                 if valid[depth] and rest:
                     node[STEP] = number_of(lowest_bit(rest))
-                    node[STAGE] = _INSIDE
+                    node[STAGE] = INSIDE
                 elif valid[depth]:
                     found[count, 0], found[count, 1] = most[depth], base
                     count += 1
-        if node[STAGE] == _DONE:
+        if node[STAGE] == DONE:
             depth -= 1
             continue
-        inside = node[STAGE] == _INSIDE
+        inside = node[STAGE] == INSIDE
         out = child(steps, node, sums[depth], inside, nodes[depth + 1], sums[depth + 1])
         below = nodes[depth + 1]
         valid[depth + 1] = valid[depth]
         if not valid[depth]:
             keep(walk, depth, depth + 1, not inside, out, below[REST])
         most[depth + 1] = most[depth] if inside else total(weights, below[BASE] | below[REST])
-        node[STAGE] += np.uint64(1)
+        node[STAGE] = OUTSIDE if inside else DONE
         depth += 1
     return count, looks

@@ -14,10 +14,10 @@ import numpy as np
 
 from pcor.audit.changed import Row, cell_codes
 from pcor.audit.comparison import AuditCase, comparison
-from pcor.audit.cubes import Cubes
 from pcor.audit.neighbours import Neighbour
 from pcor.audit.people import kinds_of_people, newcomer_sizes
 from pcor.releasing.terms import margin_of
+from pcor.search.boxes import Boxes
 
 # The ratio is computed while it takes no more scores than this.
 _MOST_SCORES = 1 << 27
@@ -60,7 +60,7 @@ def _leaving(case: AuditCase, public: Sequence[int | str]) -> Iterator[Neighbour
     }
     # In another order of the metrics the same cells may come twice: a comparison more, no harm.
     for both in kinds.values():
-        yield _harmless("removed", *both)
+        yield _harmless(case, "removed", *both)
 
 
 def _other_rows(case: AuditCase) -> list[Row]:
@@ -81,7 +81,7 @@ def _coming(case: AuditCase, metrics: Sequence[float]) -> Iterator[Neighbour]:
     sides = dict(zip(_in_region(case, np.array(metrics)), metrics, strict=True))
     for value, copies in product(sides.values(), newcomer_sizes(case.table)):
         for where in product(*domains):
-            yield _harmless("added", (Row(where, value),) * copies)
+            yield _harmless(case, "added", (Row(where, value),) * copies)
 
 
 def _in_region(
@@ -95,8 +95,8 @@ def _in_region(
     return inside
 
 
-def _harmless(kind: str, rows: Rows, come: Rows = ()) -> Neighbour:
+def _harmless(case: AuditCase, kind: str, rows: Rows, come: Rows = ()) -> Neighbour:
     """Return a change under which nothing is said of COE: margin scores do not ask for it."""
-    none = Cubes.of(np.zeros(0, dtype=np.uint64))
+    none = Boxes.of(case.space, np.zeros(0, dtype=np.uint64))
     first, *more = rows
     return Neighbour(kind, *first, 1, none, none, tuple(more), come=come)

@@ -1,10 +1,10 @@
 """LOF's own way to find who changes COE by coming or going: window by window.
 
 Private: everything here. LOF sees nothing of a context but the 2k rows on each side of V
-(``pcor._kernels.lof``), and contexts that share that window share the answer. A walk over the free
-values meets each distinct window once (``pcor._kernels.lof_walk``) and tries all changes there, of
-one row or of all rows of a person; what it finds is a set of cubes for each. Exact, and equal to
-``pcor.audit.rejudged`` on every context.
+(``pcor._kernels.lof``), and contexts that share that window share the answer. A walk over the steps
+of the space, the one that finds COE, meets each distinct window once (``pcor._kernels.lof_leaves``)
+and tries all changes there, of one row or of all rows of a person; what it finds is a set of boxes
+for each. Exact, and equal to ``pcor.audit.rejudged`` on every context.
 """
 
 from __future__ import annotations
@@ -15,37 +15,30 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pcor.audit.cubes import Cubes, Indices
 from pcor.detectors.base import FactorRule
+from pcor.public.space import Indices
+from pcor.search.boxes import Boxes, indices_of, steps_of
 from pcor.search.coe import Progress
+from pcor.search.subtrees import Box, bound_rule, parts_of
 from pcor.search.validity import Validity
 from pcor.support.threads import one_by_one
 
 if TYPE_CHECKING:
-    from pcor._kernels.lof_walk import Sides
-
-# The walk is shared out in 2^6 parts by its first values.
-_SPLIT = 6
-
-# As in pcor._kernels.lof_bounds, which is not imported before it is needed.
-_MOST_NEIGHBOURS = 100
-
-# The free values a row needs are half a word, and an index of that many bits is never enumerated.
-_MOST_FREE = 31
+    from pcor._kernels.subtree_walk import SideRows
 
 
 class Change(NamedTuple):
     """One kind of row, and where removing or adding one changes the verdict."""
 
     number: int
-    lost: Cubes
-    gained: Cubes
+    lost: Boxes
+    gained: Boxes
 
 
 class WalkResult(NamedTuple):
     """What a walk brings back: leaves, and for each change the leaf and what was changed."""
 
-    leaves: Cubes
+    leaves: Boxes
     was: NDArray[np.bool_]
     leaf: NDArray[np.int64]
     number: NDArray[np.int64]
@@ -53,10 +46,8 @@ class WalkResult(NamedTuple):
 
 def walkable_rule(validity: Validity) -> FactorRule | None:
     """Return the detector's rule, if it is a local outlier factor that the walk can follow."""
-    rule = validity.detector.factor_rule
     space = validity.record.space
-    walkable = space.binary and len(space.steps) <= _MOST_FREE and not space.schema.limited
-    return rule if rule is not None and rule.k <= _MOST_NEIGHBOURS and walkable else None
+    return None if space.schema.limited else bound_rule(validity, space)
 
 
 def removal_changes(
@@ -69,8 +60,8 @@ def removal_changes(
     from pcor._kernels.lof_removal import removal_flips
 
     rows, kinds = _rows_by_kind(validity, _enough(rule))
-    windows = Windows(validity, rule, rows, _enough(rule))
-    found = windows.walk(lambda part: removal_flips(*windows.start, part, windows.rule), progress)
+    windows = Windows(validity, rule, rows)
+    found = windows.walk(lambda box: removal_flips(*windows.start, box, windows.numbers), progress)
     for change in _by_number(found):
         yield *kinds[change.number], change
 
@@ -92,10 +83,10 @@ def departure_changes(
     from pcor._kernels.lof_people import people_flips
 
     most = max(map(len, taken), default=1)
-    enough = _enough(rule, most)
-    windows = Windows(validity, rule, _rows_by_person(validity, taken, enough), enough)
+    rows = _rows_by_person(validity, taken, _enough(rule, most))
+    windows = Windows(validity, rule, rows)
     found = windows.walk(
-        lambda part: people_flips(*windows.start, part, windows.rule, most), progress
+        lambda box: people_flips(*windows.start, box, windows.numbers, most), progress
     )
     return _by_number(found)
 
@@ -114,12 +105,13 @@ def insertion_changes(
     from pcor._kernels.lof_insertion import insertion_flips
 
     rows, _ = _rows_by_kind(validity, _enough(rule))
-    windows = Windows(validity, rule, rows, _enough(rule))
+    windows = Windows(validity, rule, rows)
     added = np.array(values, dtype=np.float64)
-    found = windows.walk(
-        lambda part: insertion_flips(*windows.start, part, windows.rule, added, copies), progress
-    )
+    found = windows.walk(lambda box: insertion_flips(*windows.start, box, added, copies), progress)
     return _by_number(found)
+
+
+Numbers = NDArray[np.int64]
 
 
 class NumberedRows(NamedTuple):
@@ -127,7 +119,7 @@ class NumberedRows(NamedTuple):
 
     values: NDArray[np.float64]
     required: Indices
-    numbers: NDArray[np.int64]
+    numbers: Numbers
 
 
 def _enough(rule: FactorRule, most: int = 1) -> int:
@@ -183,78 +175,55 @@ class Windows:
     """A record's rows as the walk reads them.
 
     Attributes:
-        start: what a part of the walk needs to know before which part it is.
-        rule: k, the threshold, and the smallest population.
+        start: what is the same for every box: the rows, the steps, and the rule.
+        numbers: those of the rows of each side.
     """
 
-    def __init__(
-        self, validity: Validity, rule: FactorRule, rows: NumberedRows, enough: int
-    ) -> None:
-        self.space = validity.record.space
-        self.rule = tuple(rule)  # the kernels are compiled for plain tuples
-        free = len(self.space.steps)
-        self.split = _SPLIT if free > 2 * _SPLIT else 0
-        self.start = (self._sides(validity.record.value, rows, enough), free, self.split)
+    def __init__(self, validity: Validity, rule: FactorRule, rows: NumberedRows) -> None:
+        self._space, self._v = validity.record.space, validity.record.value
+        sides, self.numbers = self._sides(rows)
+        # The kernels are compiled for plain tuples.
+        self.start = sides, steps_of(self._space), (rule.k, rule.threshold, rule.smallest)
 
-    def _sides(self, v: float, rows: NumberedRows, enough: int) -> Sides:
-        from pcor._kernels.lof_walk import Sides
+    def _sides(self, rows: NumberedRows) -> tuple[SideRows, tuple[Numbers, Numbers]]:
+        from pcor._kernels.subtree_walk import SideRows
 
-        at = int(np.searchsorted(rows.values, v))
-        near = rows.required[max(0, at - 2 * enough) : at + 2 * enough]
-        self.order = _commonest_first(near, len(self.space.steps))
-        required = _renumbered(rows.required, self.order)
+        at = int(np.searchsorted(rows.values, self._v))
+        required = self._space.step_bits(rows.required)
         below, above = np.arange(at)[::-1], np.arange(at, len(rows.values))
-        return Sides(
-            v,
-            *(rows.values[below], required[below], rows.numbers[below]),
-            *(rows.values[above], required[above], rows.numbers[above]),
-        )
+        sides = [(rows.values[side], required[side]) for side in (below, above)]
+        return SideRows(self._v, *sides[0], *sides[1]), (rows.numbers[below], rows.numbers[above])
 
-    def walk(self, flips: Callable[[int], Flips], progress: Progress | None) -> WalkResult:
-        """Run all parts of the walk and put together what they find."""
-        parts = 1 << self.split
-        found: list[Flips | None] = [None] * parts
-        step = parts if progress is None else max(1, parts // 8)
-        for first in range(0, parts, step):
+    def walk(self, flips: Callable[[Box], Flips], progress: Progress | None) -> WalkResult:
+        """Walk over all contexts, in parts, and put together what is found."""
+        rows, _, (k, _, _) = self.start
+        parts = parts_of(self._space, rows, 2 * k, 0, self._space.size)
+        found: list[Flips | None] = [None] * len(parts)
+        step = len(parts) if progress is None else max(1, len(parts) // 8)
+        for first in range(0, len(parts), step):
+            some = range(first, min(first + step, len(parts)))
 
-            def work(place: int, first: int = first) -> None:
-                found[first + place] = flips(first + place)
+            def work(place: int, some: range = some) -> None:
+                found[some[place]] = flips(parts[some[place]])
 
-            one_by_one(step, work)
+            one_by_one(len(some), work)
             if progress is not None:
-                progress(first + step, parts)
+                progress(some.stop, len(parts))
         return self._joined([part for part in found if part is not None])
 
     def _joined(self, parts: list[Flips]) -> WalkResult:
         offsets = np.cumsum([0] + [len(bases) for bases, *_ in parts])[:-1]
-        back = np.argsort(self.order)
-        leaves = Cubes(
-            _renumbered(np.concatenate([part[0] for part in parts]), back),
-            _renumbered(np.concatenate([part[1] for part in parts]), back),
-        )
+        bases = np.concatenate([part[0] for part in parts])
         return WalkResult(
-            leaves,
+            Boxes(
+                self._space,
+                indices_of(bases, self._space, self.start[1]),
+                np.concatenate([part[1] for part in parts]),
+            ),
             np.concatenate([part[2] for part in parts]),
             np.concatenate([part[3] + first for part, first in zip(parts, offsets, strict=True)]),
             np.concatenate([part[4] for part in parts]).astype(np.int64),
         )
-
-
-def _commonest_first(required: Indices, free: int) -> NDArray[np.int64]:
-    """Return the free values, those first that most of the rows near V need.
-
-    Leaves come early then: what is decided last is seldom seen in a window.
-    """
-    bits = required[:, np.newaxis] >> np.arange(free, dtype=np.uint64) & np.uint64(1)
-    return np.argsort(-bits.sum(axis=0).astype(np.int64), kind="stable")
-
-
-def _renumbered(sets: Indices, order: NDArray[np.int64]) -> Indices:
-    """Return sets of free values in which the i-th is what ``order[i]`` was."""
-    renumbered = np.zeros_like(sets)
-    for place, old in enumerate(order):
-        renumbered |= (sets >> np.uint64(old) & np.uint64(1)) << np.uint64(place)
-    return renumbered
 
 
 def _by_number(found: WalkResult) -> Iterator[Change]:

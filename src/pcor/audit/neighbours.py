@@ -18,13 +18,14 @@ from itertools import product
 
 from pcor.audit import lof_windows
 from pcor.audit.changed import Row, cell_places
-from pcor.audit.cubes import Cubes, Indices
 from pcor.audit.owner_only import OwnerOnly
 from pcor.audit.people import PersonKind, kinds_of_people, newcomer_sizes
 from pcor.audit.rejudged import check_verdicts, rejudged, visible_rows
 from pcor.errors import ParameterError
+from pcor.public.space import Indices
 from pcor.rows.encoding import LARGEST_METRIC
 from pcor.rows.table import Record
+from pcor.search.boxes import Boxes
 from pcor.search.coe import Progress
 from pcor.search.validity import Validity
 
@@ -39,8 +40,8 @@ class Neighbour(OwnerOnly):
         value: the row's metric.
         rows: how many rows are alike, each of which can be the one removed; 1 for an added row.
             Where the schema says whose rows are whose: how many people are alike.
-        lost_cubes: the contexts that were valid and no longer are; its ``len`` is cheap.
-        gained_cubes: the contexts that were not valid and now are.
+        lost_boxes: the contexts that were valid and no longer are; its ``len`` is cheap.
+        gained_boxes: the contexts that were not valid and now are.
         more: the person's other rows, which come or go with it.
         kept: those of the person's rows that stay, being queried.
         taken: where the rows of one such person are among the table's; empty for rows that come,
@@ -53,8 +54,8 @@ class Neighbour(OwnerOnly):
     places: tuple[int, ...]
     value: float
     rows: int
-    lost_cubes: Cubes
-    gained_cubes: Cubes
+    lost_boxes: Boxes
+    gained_boxes: Boxes
     more: tuple[Row, ...] = ()
     kept: tuple[Row, ...] = ()
     taken: tuple[int, ...] = ()
@@ -77,12 +78,12 @@ class Neighbour(OwnerOnly):
 
         Listed anew each time, since there can be millions.
         """
-        return self.lost_cubes.indices()
+        return self.lost_boxes.indices()
 
     @property
     def gained(self) -> Indices:
         """The contexts that were not valid and now are: rising indices in the record's Space."""
-        return self.gained_cubes.indices()
+        return self.gained_boxes.indices()
 
 
 def removals(
@@ -160,7 +161,7 @@ def _departures(
 
 def _rejudged_departures(
     validity: Validity, people: list[PersonKind], limit: int | None, progress: Progress | None
-) -> list[tuple[PersonKind, Cubes, Cubes]]:
+) -> list[tuple[PersonKind, Boxes, Boxes]]:
     """Return those of some people who change COE, by judging contexts again."""
     seen = set(visible_rows(validity))
     people = [one for one in people if one.come or not seen.isdisjoint(one.rows)]
@@ -224,8 +225,8 @@ def _arrivals(
     for number, lost, gained in changes:
         for row in (Row(places, metrics[number]) for places in cells):
             required = row.required(schema, space)
-            sets = lost.with_bits(required), gained.with_bits(required)
-            if any(len(cubes.bases) for cubes in sets):
+            sets = lost.covering(required), gained.covering(required)
+            if any(len(boxes.bases) for boxes in sets):
                 yield Neighbour("added", *row, 1, *sets, (row,) * (copies - 1))
 
 
@@ -247,7 +248,7 @@ def checked_metrics(values: Sequence[float], what: str) -> list[float]:
     return metrics
 
 
-def _removal(validity: Validity, row: Row, lost: Cubes, gained: Cubes) -> Neighbour:
+def _removal(validity: Validity, row: Row, lost: Boxes, gained: Boxes) -> Neighbour:
     return Neighbour("removed", *row, _alike(validity, row), lost, gained)
 
 

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pcor.audit.changed import Row, cell_places, changed_cells, verdicts
-from pcor.audit.cubes import Cubes, Indices
 from pcor.errors import TooLarge, counted, others_code
-from pcor.public.space import Space
+from pcor.public.space import Indices, Space
 from pcor.rows.cell_table import CellTable
 from pcor.search.blocks import listed_size
+from pcor.search.boxes import Boxes
 from pcor.search.coe import Progress, patience
 from pcor.search.validity import Validity
 
@@ -33,7 +33,7 @@ _MOST_LOOKS = 1 << 31
 
 # Rows that come or go at once.
 Rows = tuple[Row, ...]
-Changed = tuple[int, Cubes, Cubes]  # the place of the change, contexts lost, contexts gained
+Changed = tuple[int, Boxes, Boxes]  # the place of the change, contexts lost, contexts gained
 
 
 def rejudged(
@@ -67,7 +67,7 @@ def rejudged(
         was = again.before[indices]
         lost, gained = indices[was & ~now], indices[now & ~was]
         if len(lost) or len(gained):
-            changed.append((place, Cubes.of(lost), Cubes.of(gained)))
+            changed.append((place, Boxes.of(space, lost), Boxes.of(space, gained)))
         if progress is not None:
             progress(done, len(changes))
 

@@ -10,22 +10,24 @@ from __future__ import annotations
 from functools import cached_property
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pcor.detectors.base import Detector, FactorRule
 from pcor.public.schema import MOST_STEPS
 from pcor.public.space import Indices, Space
-from pcor.search.boxes import indices_of, steps_of
+from pcor.search.boxes import Boxes, indices_of, steps_of
 from pcor.search.validity import Validity
 from pcor.support.arrays import NDArray, np
 from pcor.support.threads import one_by_one
 
 if TYPE_CHECKING:
     from pcor._kernels.boxes import Steps
-    from pcor._kernels.subtrees import SideRows
+    from pcor._kernels.subtree_walk import SideRows
 
-# Bounds allow for the rounding of sums of so many terms (``_kernels.lof_subtree``).
+# Bounds allow for the rounding of sums of so many terms (``_kernels.lof_ratios``).
 _MOST_NEIGHBOURS = 100
+
+Box: TypeAlias = "tuple[np.uint64, np.uint64]"
 
 # A walk is shared out in at least so many parts, a few for each core.
 _PARTS = 32
@@ -52,7 +54,7 @@ class Subtrees:
         return steps_of(self.space)
 
     def _rows(self, validity: Validity) -> SideRows:
-        from pcor._kernels.subtrees import SideRows
+        from pcor._kernels.subtree_walk import SideRows
 
         cells, v = validity.cells, validity.record.value
         required = self.space.step_bits(self.space.indices_of(cells.required))
@@ -72,37 +74,21 @@ class Subtrees:
             first: the index of the first of them.
             size: how many there are, the product of the inner chains' levels.
         """
-        from pcor._kernels.boxes import mark_boxes
-        from pcor._kernels.subtrees import valid_boxes
-
         valid = np.zeros(size, dtype=bool)
-        parts = self._parts(first, size)
+        parts = parts_of(self.space, self.rows, 2 * self.rule[0], first, size)
 
         def work(place: int) -> None:
-            boxes = valid_boxes(self.rows, self.steps, self.rule, *parts[place])
-            mark_boxes(*boxes, self.steps, first, valid)
+            self.boxes(parts[place]).mark(first, valid)
 
         one_by_one(len(parts), work)
         return valid
 
-    def _parts(self, first: int, size: int) -> list[tuple[np.uint64, np.uint64]]:
-        """Cut the contexts into boxes that share the levels of a few chains, to be shared out."""
-        outer = int(self.space.step_bits(np.array([first], dtype=np.uint64))[0])
-        inner = [
-            levels
-            for levels, stride in zip(self.space.level_bits, self.space.strides, strict=True)
-            if stride < size
-        ]
-        near = np.concatenate([self.rows.required_below[:100], self.rows.required_above[:100]])
-        inner.sort(key=lambda levels: -int(np.count_nonzero(near & levels[-1])))
-        shared = 0
-        while shared < len(inner) and prod(map(len, inner[:shared])) < _PARTS:
-            shared += 1
-        rest = sum(int(levels[-1]) for levels in inner[shared:])
-        return [
-            (np.uint64(outer | sum(map(int, chosen))), np.uint64(rest))
-            for chosen in product(*inner[:shared])
-        ]
+    def boxes(self, box: Box) -> Boxes:
+        """Return the valid contexts of a box."""
+        from pcor._kernels.subtrees import valid_boxes
+
+        bases, opens = valid_boxes(self.rows, self.steps, self.rule, box)
+        return Boxes(self.space, self.indices_of(bases), opens)
 
     def indices_of(self, bits: Indices) -> Indices:
         """Return the indices of contexts, given as bits."""
@@ -127,3 +113,31 @@ def subtrees(validity: Validity, space: Space) -> Subtrees | None:
     """Return the subtrees of a space, if the detector has bounds for them."""
     rule = bound_rule(validity, space)
     return None if rule is None else Subtrees(validity, space, rule)
+
+
+def parts_of(space: Space, rows: SideRows, nearest: int, first: int, size: int) -> list[Box]:
+    """Cut contexts into boxes that share the levels of a few chains, to be shared out.
+
+    Args:
+        space: numbers the contexts.
+        rows: those near V.
+        nearest: how many on each side count: chains that most of these need are cut.
+        first: the index of the first context.
+        size: how many there are, the product of the inner chains' levels.
+    """
+    (outer,) = space.step_bits(np.array([first], dtype=np.uint64)).tolist()
+    inner = [
+        levels
+        for levels, stride in zip(space.level_bits, space.strides, strict=True)
+        if stride < size
+    ]
+    near = np.concatenate([rows.required_below[:nearest], rows.required_above[:nearest]])
+    inner.sort(key=lambda levels: -int(np.count_nonzero(near & levels[-1])))
+    shared = 0
+    while shared < len(inner) and prod(map(len, inner[:shared])) < _PARTS:
+        shared += 1
+    rest = sum(int(levels[-1]) for levels in inner[shared:])
+    return [
+        (np.uint64(outer | sum(map(int, chosen))), np.uint64(rest))
+        for chosen in product(*inner[:shared])
+    ]
