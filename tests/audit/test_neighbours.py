@@ -351,11 +351,23 @@ def test_every_factor_before_and_after_a_removal_is_within_the_bounds(k: int) ->
 
 
 def test_a_walk_in_parts_is_the_walk_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    validity = synthetic((6, 6, 6), 900, 3, 1).validity(pcor.LOF(k=7, threshold=1.4))
-    in_parts = said(removals(validity))
+    """The walk in one finds more leaves than it has room for at first, and goes on."""
+    small = synthetic((6, 6, 6), 900, 3, 1)
+    validity = small.validity(pcor.LOF(k=7, threshold=1.4))
+    values = sorted({value for _, value in small.rows})[::20]
+    in_parts = said(removals(validity)), said(insertions(validity, values))
     monkeypatch.setattr(subtrees, "_PARTS", 1)  # as many as one
-    assert said(removals(validity)) == in_parts
-    assert in_parts
+    walked: list[int] = []
+    walk = lof_windows.Windows.walk
+
+    def counted(self: Any, find: Any, progress: Any) -> Any:
+        found = walk(self, find, progress)
+        walked.append(len(found.leaves.bases))
+        return found
+
+    monkeypatch.setattr(lof_windows.Windows, "walk", counted)
+    assert (said(removals(validity)), said(insertions(validity, values))) == in_parts
+    assert min(walked) > 256
 
 
 def test_the_fast_way_is_for_as_many_neighbours_as_its_rounding_is_proven_for() -> None:

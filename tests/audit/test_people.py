@@ -115,21 +115,69 @@ def test_the_fast_way_of_lof_is_the_generic_one_for_people(
     assert total > 30
 
 
+def test_the_fast_way_is_the_generic_one_for_people_in_boxes_of_families(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Years as ranges: two chains; and enough values that boxes of contexts are settled at once."""
+    schema = pcor.Schema(
+        metric="pay",
+        attributes={
+            "job": list("abcdef"),
+            "city": list("xyz"),
+            "year": {"values": list(range(2001, 2006)), "contexts": "range"},
+        },
+        id="id",
+        person="who",
+        rows_per_person=4,
+    )
+    total = 0
+    for seed, (k, threshold) in enumerate([(2, 1.3), (3, 1.5), (4, 1.2), (5, 2.0)]):
+        numbers = np.random.default_rng(seed)
+        rows = crowd_columns(seed, 300)
+        rows["job"] = np.array(list("abcdef"))[numbers.integers(0, 6, 300)]
+        rows["city"] = np.array(list("xyz"))[numbers.integers(0, 3, 300)]
+        rows["year"] = numbers.integers(2001, 2006, 300)
+        table = pcor.Table(pa.table(rows), schema)
+        rule = pcor.LOF(k=k, threshold=threshold, min_population=k + 2)
+        validity = Validity(table, table.record(0), rule)
+        assert not validity.record.space.binary
+        near = [int(key) for key in np.argsort(np.abs(rows["pay"] - rows["pay"][0]))[:60]]
+        fast = [said(removals(validity, rows=near)), said(insertions(validity, [25.0]))]
+        with monkeypatch.context() as patch:
+            patch.setattr(lof_windows, "walkable_rule", lambda _: None)
+            slow = [said(removals(validity, rows=near)), said(insertions(validity, [25.0]))]
+        assert fast == slow
+        total += sum(len(key[1]) > 1 for found in fast for key in found)
+    assert total > 30
+
+
+def test_nobody_walks_where_nobody_can_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = crowd(0, 60)
+    validity = Validity(table, table.record(0), LOF)
+    rule = lof_windows.walkable_rule(validity)
+    assert rule is not None
+    monkeypatch.delattr(lof_windows, "Windows")
+    assert list(lof_windows.departure_changes(validity, rule, [], None)) == []
+
+
 def crowd(seed: int, size: int) -> pcor.Table:
+    return pcor.Table(pa.table(crowd_columns(seed, size)), SCHEMA)
+
+
+def crowd_columns(seed: int, size: int) -> dict[str, np.ndarray]:
     """Return people with one to four rows near one another, and V where they thin out."""
     numbers = np.random.default_rng(seed)
     who = np.repeat(np.arange(size), numbers.integers(1, 5, size))[:size]
     levels = numbers.lognormal(3, 0.4, size)
     pay = np.round(levels[who] * numbers.normal(1, 0.02, size), 1)
     pay[0] = np.sort(pay)[-size // 30] * 1.1
-    columns = {
+    return {
         "id": np.arange(size),
         "who": who,
         "job": np.array(["a", "b", "c"])[numbers.zipf(1.6, size) % 3],
         "city": np.array(["x", "y"])[numbers.integers(0, 2, size)],
         "pay": pay,
     }
-    return pcor.Table(pa.table(columns), SCHEMA)
 
 
 Said = dict[tuple[str, tuple[Row, ...], tuple[Row, ...]], tuple[int, list[int], list[int]]]

@@ -47,8 +47,8 @@ def settled_by(room: Any, size: tuple[int, int, int], rule: Rule, spare: int) ->
     k = rule[0]
     if sure <= k + spare:  # some distance has no bound
         return False
-    some = that_matter(room, n, place, k + spare)
-    return bool(settled(room, size, some, rule, spare))
+    candidates, theirs = that_matter(room, n, place, k + spare)
+    return bool(settled(room, size, candidates, theirs, rule, spare))
 
 
 @pytest.mark.parametrize(("k", "spare"), [(1, 1), (2, 1), (3, 1), (2, 2), (3, 0)])
@@ -101,13 +101,12 @@ def test_ratios_are_within_their_bounds_in_every_context_of_a_box(
     near.x[:] = np.sort(numbers.integers(0, largest, n)) * 0.1
     near.sure[:] = numbers.permutation(n) < certain
     place = int(numbers.choice(np.flatnonzero(near.sure)))
-    first, last = lof_near.that_matter(near, n, place, k + spare)
-    lof_near.narrowest(near, n, first, last, k)
-    some = lof_near.within_reach(near.x, near.high_kd, n, place, place + 1)
-    lof_ratios.ratios_in_all(near, some, place, k, spare)
+    candidates, theirs = lof_near.that_matter(near, n, place, k + spare)
+    lof_near.narrowest(near, n, *theirs, k)
+    lof_ratios.ratios_in_all(near, candidates, place, k, spare)
     bounds: list[np.ndarray] = []
     for upper in (False, True):
-        lof_ratios.bound_ratios(near, n, place, some, k, spare, upper)
+        lof_ratios.bound_ratios(near, place, candidates, theirs, k, spare, upper)
         bounds.append(near.ratios.copy())
     least, most = bounds
     open_rows, others = np.flatnonzero(~near.sure), [p for p in range(n) if p != place]
@@ -123,7 +122,7 @@ def test_ratios_are_within_their_bounds_in_every_context_of_a_box(
         own = int(np.searchsorted(rows, place))
         for o in neighbours[own]:
             ratio = densities[o] / densities[own]
-            assert some[0] <= rows[o] < some[1]
+            assert candidates[0] <= rows[o] < candidates[1]
             # The twin rounds as well.
             assert least[rows[o]] * (1 - 1e-9) <= ratio <= most[rows[o]] * (1 + 1e-9)
 
@@ -144,3 +143,46 @@ def test_the_worst_of_a_row_is_that_of_every_distance_it_may_have(
     differences = np.maximum(far, tried) - times * np.maximum(apart, tried)
     assert worst_of_both(far, apart, times, least, most, 1.0) == differences.max()
     assert worst_of_both(far, apart, times, least, most, -1.0) == -differences.min()
+
+
+@pytest.mark.parametrize(("k", "spare"), [(1, 0), (2, 1), (3, 2), (5, 1), (5, 3)])
+def test_rows_that_are_dropped_change_no_factor_whoever_leaves(k: int, spare: int) -> None:
+    """To the last bit, in every context below and with whichever few rows gone, drawn at random."""
+    from pcor._kernels import subtree_walk
+    from pcor._kernels.boxes import Steps
+    from pcor._kernels.lof import window_parts, window_room
+    from pcor._kernels.lof_near import that_matter
+
+    numbers = np.random.default_rng(10 * k + spare)
+    bits = np.array([1, 2, 4], dtype=np.uint64)
+    steps, rule, room = Steps(bits, bits, bits), (k, 1.5, k + 1), window_room(k)
+    dropped = compared = 0
+    for _ in range(60):
+        below, above = (np.sort(numbers.lognormal(0, 2, 6 * k + 12)) for _ in range(2))
+        sides = [-below, above] if numbers.integers(2) else [-np.round(below), np.round(above)]
+        needs = [numbers.choice([0, 0, 0, 1, 2, 4, 6], len(side)) for side in sides]
+        needed = [np.array(some, dtype=np.uint64) for some in needs]
+        rows = subtree_walk.SideRows(0.0, sides[0], needed[0], sides[1], needed[1])
+        box = np.uint64(0), np.uint64(7)
+        walk = subtree_walk.begin(rows, steps, rule, spare, box, 1)
+        n, place, certain = subtree_walk.gather(walk, 0, box[1])
+        if certain <= k + spare:
+            continue
+        x, required = walk.near.x[:n].copy(), walk.near.required[:n].copy()
+        _, theirs = that_matter(walk.near, n, place, k + spare)
+        left, moved = subtree_walk.trim(walk, 0, n, place, theirs, box[1])
+        dropped += left < n
+        low = place - moved
+        assert np.array_equal(walk.near.x[:left], x[low : low + left])
+        for context in range(8):
+            there = required & ~np.uint64(context) == 0
+            others = np.flatnonzero(there & (np.arange(n) != place))
+            there[numbers.choice(others, numbers.integers(spare + 1), replace=False)] = False
+            kept = there[low : low + left]
+            whole, part = x[there], x[low : low + left][kept]
+            at = int(there[:place].sum())
+            expected = window_parts(whole, len(whole), at, rule, room)
+            assert window_parts(part, len(part), int(kept[:moved].sum()), rule, room) == expected
+            compared += 1
+    assert dropped > 10
+    assert compared > 100

@@ -8,14 +8,18 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pcor
+from pcor.public.context import mask_of
 from pcor.public.space import Space
 from pcor.search.boxes import Boxes
 from tests.helpers.families import random_schema
 
 
 def random_space(seed: int) -> Space:
-    schema = random_schema(random.Random(seed), 5)  # noqa: S311 (test data)
-    return Space(schema, sum(1 << offset for offset in schema.offsets))
+    numbers = random.Random(seed)  # noqa: S311 (test data)
+    schema = random_schema(numbers, 5)
+    places = [numbers.randrange(len(attribute.values)) for attribute in schema.attributes]
+    return Space(schema, mask_of(schema, places))
 
 
 def random_boxes(space: Space, seed: int, count: int) -> Boxes:
@@ -69,8 +73,9 @@ def test_those_that_cover_a_context_have_all_of_its_steps(seed: int, count: int)
 
 
 def test_single_contexts_need_no_steps_that_fit_a_word() -> None:
-    space = random_space(3)
-    some = np.array([5, 1], dtype=np.uint64)
+    schema = pcor.Schema(metric="pay", attributes={"job": list(range(70))})
+    space, some = Space(schema, 1), np.array([5, 1], dtype=np.uint64)
+    assert len(space.steps) > 64
     assert Boxes.of(space, some).indices().tolist() == [1, 5]
     assert len(Boxes.of(space, some)) == 2
     assert Boxes.of(space, some).chosen(np.array([True, False])).indices().tolist() == [5]

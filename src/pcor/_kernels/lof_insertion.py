@@ -18,14 +18,20 @@ from pcor._kernels.lof import WindowRoom, window_room, window_verdict
 from pcor._kernels.lof_leaves import (
     Flips,
     all_found,
-    full,
     new_gains,
     next_leaf,
     no_flips,
     note,
     with_room,
 )
-from pcor._kernels.subtree_walk import SideRows, SubtreeWalk, begin, population, window
+from pcor._kernels.subtree_walk import (
+    SideRows,
+    SubtreeWalk,
+    begin,
+    depths_of,
+    population,
+    window,
+)
 
 Array = Any
 
@@ -54,9 +60,8 @@ def insertion_flips(
         For each change: the place of its leaf, and the place of the metric that is added.
     """
     k = rule[0]
-    # One row more on each side than LOF looks at; and enough rows to tell the smallest population.
-    walk = begin(rows, steps, rule, 1, box, len(steps.lower) + 2)
-    x, longer = np.empty(4 * k + 3), np.empty(4 * k + 3 + copies)
+    walk = begin(rows, steps, rule, 0, box, depths_of(steps))
+    x, longer = np.empty(4 * k + 1), np.empty(4 * k + 1 + copies)
     room, flips = window_room(k), np.empty(len(added), np.int32)
     found, gains = no_flips(len(added)), new_gains()
     while not _all_leaves(walk, gains, x, longer, room, added, copies, flips, found):
@@ -79,13 +84,13 @@ def _all_leaves(
 ) -> bool:
     """Go on from leaf to leaf while there is room for what is found; tell whether that was all."""
     k, _, smallest = walk.rule
-    while next_leaf(walk, gains, False):
+    while next_leaf(walk, gains):
         depth = walk.depth[0]
         before = population(walk, depth)
         # Too few even with what is added: V is no outlier before and after.
         if before + copies < smallest:
             continue
-        n, place = window(walk, depth, 2 * k + 1, x)
+        n, place = window(walk, depth, 2 * k, x)
         outlier = before >= smallest and window_verdict(x, n, place, walk.rule, room)
         count = 0
         for number in range(len(added)):
@@ -106,8 +111,6 @@ def _all_leaves(
             if window_verdict(longer, n + copies, moved, walk.rule, room) != outlier:
                 flips[count] = number
                 count += 1
-        if count:
-            note(found, walk, outlier, flips, count)
-            if full(found):
-                return False
+        if count and not note(found, walk, outlier, flips, count):
+            return False
     return True

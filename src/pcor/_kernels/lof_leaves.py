@@ -3,8 +3,7 @@
 A leaf is a node of a walk (``subtree_walk``) of which no row needs an open step: all contexts below
 have the same window. The audit goes from leaf to leaf and notes where a change turns the verdict.
 Where rows leave, whole boxes are left out in which no departure matters (``lof_subtree``), and rows
-that matter in no context below are dropped. Twin: ``tests.audit.test_neighbours`` gathers each
-context's window by itself.
+that matter in no context below are dropped. Twin: ``pcor.audit.rejudged`` judges every context.
 """
 
 from __future__ import annotations
@@ -40,20 +39,17 @@ _COST, _USUAL = 2, 24
 
 
 @inlined
-def next_leaf(walk: SubtreeWalk, gains: Array, leaving: bool) -> bool:
+def next_leaf(walk: SubtreeWalk, gains: Array) -> bool:
     """Go to the next leaf; tell whether there is one.
 
-    Args:
-        walk: where it stands.
-        gains: how often looks at boxes were worth it.
-        leaving: whether only those leaves are wanted in which it may matter that rows leave, as
-            many as the walk has to spare.
+    Where the walk has rows to spare, those leaves are passed over in which it does not matter that
+    so many leave. ``gains`` tells how often looks at boxes were worth it.
     """
     while next_node(walk):
         depth = walk.depth[0]
         node = walk.nodes[depth]
         count = count_bits(walk.needed[depth])
-        if leaving and count > _FEW and _nobody_matters(walk, gains, depth, node, count):
+        if walk.spare and count > _FEW and _nobody_matters(walk, gains, depth, node, count):
             continue
         if walk.needed[depth] == 0:
             return True
@@ -70,13 +66,13 @@ def _nobody_matters(walk: SubtreeWalk, gains: Array, depth: int, node: Array, co
     # V is no outlier among too few. With fewer certain rows some distance has no bound.
     if n < smallest or certain <= k + spare:
         return bool(n < smallest)
-    some = that_matter(near, n, place, k + spare)
+    candidates, theirs = that_matter(near, n, place, k + spare)
     if _worth_a_look(gains, count):
         gains[count, 0] += 1
-        if settled(near, (n, place, certain), some, walk.rule, spare):
+        if settled(near, (n, place, certain), candidates, theirs, walk.rule, spare):
             gains[count, 1] += 1
             return True
-    trim(walk, depth, n, place, some, node[REST])
+    trim(walk, depth, n, place, theirs, node[REST])
     return False
 
 
@@ -129,21 +125,19 @@ def no_flips(most: int) -> Flips:
 
 
 @inlined
-def full(found: Flips) -> bool:
-    """Tell whether there may be no room for another leaf."""
-    leaf, change = found.used
-    return bool(leaf == len(found.bases) or change + found.most > len(found.changes))
+def note(found: Flips, walk: SubtreeWalk, outlier: bool, flips: Array, count: int) -> bool:
+    """Add the leaf where the walk stands, with the changes that turn its verdict.
 
-
-@inlined
-def note(found: Flips, walk: SubtreeWalk, outlier: bool, flips: Array, count: int) -> None:
-    """Add the leaf where the walk stands, with the changes that turn its verdict."""
+    Tells whether there is room for another.
+    """
     leaf, change = found.used
     node = walk.nodes[walk.depth[0]]
     found.bases[leaf], found.opens[leaf], found.was[leaf] = node[BASE], node[REST], outlier
     for place in range(count):
         found.leaves[change + place], found.changes[change + place] = leaf, flips[place]
-    found.used[0], found.used[1] = leaf + 1, change + count
+    leaf, change = leaf + 1, change + count
+    found.used[0], found.used[1] = leaf, change
+    return bool(leaf < len(found.bases) and change + found.most <= len(found.changes))
 
 
 @maker

@@ -18,14 +18,7 @@ from pcor._kernels.lof import WindowRoom, first_of, pad, pad_ends, window_room
 
 Array = Any
 
-# How near the threshold a bound is not believed. Rounding moves a factor, and the bound on it, by
-# less than (6k + 20) * 2^-53 of it: below 1e-12 with at most 100 neighbours.
-SLACK = 1e-9
-
-# With more candidates than this many times k a bound would be loose, and dear.
-MANY = 2
-
-# No more candidates are ever looked at.
+# No more candidates of V are ever looked at.
 LANES = 256
 
 
@@ -38,9 +31,9 @@ class Near(NamedTuple):
         sure: which of them are certain.
         c: the metrics of some of them, rising: those that an exact verdict is about.
         low_kd: kd_P of each possible row.
-        high_kd: kd_C of each possible row.
+        high_kd: D of each possible row: kd_C, where nobody leaves.
         terms: room for the terms of a sum.
-        others: for those of a second one.
+        forced: for those that are in it for sure.
         first: where the k nearest of each row begin among the possible ones.
         least: no more than the sum of distances of each candidate, and V's.
         ratios: bounds on the ratios of V's sum to those of its candidates.
@@ -58,7 +51,7 @@ class Near(NamedTuple):
     low_kd: Array
     high_kd: Array
     terms: Array
-    others: Array
+    forced: Array
     first: Array
     least: Array
     ratios: Array
@@ -83,13 +76,13 @@ def room_for(rows: int, k: int) -> Near:
 
 
 @kernel
-def that_matter(near: Near, n: int, place: int, k: int) -> tuple[int, int]:
+def that_matter(near: Near, n: int, place: int, k: int) -> tuple[tuple[int, int], tuple[int, int]]:
     """Fill in ``high_kd`` of the rows that can be among V's k nearest, and of those among theirs.
 
     More than k rows are certain.
 
-    Returns where these rows begin and end. Those that can be among the k nearest of these are all
-    that decide (``within_reach``).
+    Returns where V's candidates begin and end, and where theirs do. Those that can be among the k
+    nearest of these are all that decide (``within_reach``).
     """
     sure, x, certain, reach = 0, near.x, near.certain, near.high_kd
     is_sure, ranks = near.sure, near.ranks
@@ -98,17 +91,17 @@ def that_matter(near: Near, n: int, place: int, k: int) -> tuple[int, int]:
         ranks[p] = sure
         sure += is_sure[p]
     pad_ends(certain, sure, k)
-    low = high = place
-    first, last = place, place + 1
-    for step in range(3):  # V, its neighbours, theirs
+    reach[place] = _widest(x[place], certain, ranks[place], is_sure[place], k)
+    low, high = within_reach(x, reach, n, place, place + 1)
+    for p in range(low, high):
+        if p != place:
+            reach[p] = _widest(x[p], certain, ranks[p], is_sure[p], k)
+    first, last = within_reach(x, reach, n, low, high)
+    for p in range(first, last):
         # Those between have theirs already.
-        for p in range(first, last):
-            if not low <= p < high:
-                reach[p] = _widest(x[p], certain, ranks[p], is_sure[p], k)
-        low, high = first, last
-        if step < 2:
-            first, last = within_reach(x, reach, n, low, high)
-    return low, high
+        if not low <= p < high:
+            reach[p] = _widest(x[p], certain, ranks[p], is_sure[p], k)
+    return (low, high), (first, last)
 
 
 @inlined

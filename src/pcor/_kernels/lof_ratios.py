@@ -16,7 +16,7 @@ import numpy as np
 
 from pcor._kernels import inlined, kernel
 from pcor._kernels.lof import PILE
-from pcor._kernels.lof_near import LANES, Near, within_reach
+from pcor._kernels.lof_near import LANES, Near
 
 # The lanes of ``Near``: for each candidate its metric, its two k-distances, the multiple of its
 # sum, the differences added up, and the most that one row less adds to that. They are parts of one
@@ -35,12 +35,12 @@ _LESS = 1 - 1e-12
 
 
 @kernel
-def ratios_in_all(near: Near, some: tuple[int, int], place: int, k: int, spare: int) -> float:
+def ratios_in_all(near: Near, candidates: tuple[int, int], place: int, k: int, spare: int) -> float:
     """Fill in the ratios in the context of all possible rows, and the least sums.
 
     Args:
         near: the rows, with ``low_kd`` and ``first`` of the candidates.
-        some: where V's candidates begin and end.
+        candidates: where V's begin and end.
         place: V's place.
         k: how many neighbours.
         spare: how many rows may leave.
@@ -48,7 +48,7 @@ def ratios_in_all(near: Near, some: tuple[int, int], place: int, k: int, spare: 
     Returns:
         V's factor there, but for rounding.
     """
-    low, high = some
+    low, high = candidates
     lanes, least = near.lanes, near.least
     own, least[place] = _sums(near, place, k, spare)
     lanes[_TIMES + place - low] = 1.0
@@ -97,21 +97,27 @@ def worst_of_both(
 
 @kernel
 def bound_ratios(
-    near: Near, n: int, place: int, some: tuple[int, int], k: int, spare: int, upper: bool
+    near: Near,
+    place: int,
+    candidates: tuple[int, int],
+    theirs: tuple[int, int],
+    k: int,
+    spare: int,
+    upper: bool,
 ) -> None:
     """Fill in bounds on V's ratios: ``ratios`` of each candidate, where it is a neighbour.
 
     Args:
         near: the rows, with what ``ratios_in_all`` fills in, and both k-distances of all that can
             be neighbours of the candidates.
-        n: how many are possible.
         place: V's place.
-        some: where the candidates begin and end.
+        candidates: where V's begin and end.
+        theirs: where those of its candidates do.
         k: how many neighbours.
         spare: how many rows may leave.
         upper: whether the ratios are bounded from above.
     """
-    x, lanes, (low, high) = near.x, near.lanes, some
+    x, lanes, (low, high), (first, last) = near.x, near.lanes, candidates, theirs
     size, sign = high - low, 1.0 if upper else -1.0
     for o in range(size):
         lanes[o] = x[low + o]
@@ -121,7 +127,6 @@ def bound_ratios(
     # What rows that are not neighbours of V stand for in its sum: about the distance of its
     # farthest neighbour.
     level, largest = 0.25 * narrow + 0.75 * wide, 0.0
-    first, last = within_reach(x, near.high_kd, n, low, high)
     for q in range(first, last):
         at, least, most = x[q], near.low_kd[q], near.high_kd[q]
         largest = max(largest, most)
@@ -134,9 +139,9 @@ def bound_ratios(
         if q == place or far > wide:
             for o in range(size):
                 apart = abs(lanes[o] - at)
-                theirs = sign * (level - lanes[_TIMES + o] * max(apart, for_other))
-                theirs = theirs if apart <= lanes[_WIDE + o] else 0.0
-                term = max(theirs, absent if apart < lanes[_NARROW + o] else 0.0)
+                other = sign * (level - lanes[_TIMES + o] * max(apart, for_other))
+                other = other if apart <= lanes[_WIDE + o] else 0.0
+                term = max(other, absent if apart < lanes[_NARROW + o] else 0.0)
                 lanes[_TOTAL + o] += term
                 lanes[_WORST + o] = max(lanes[_WORST + o], -leaves * term)
             continue
@@ -148,15 +153,15 @@ def bound_ratios(
         for o in range(size):
             apart, times = abs(lanes[o] - at), lanes[_TIMES + o]
             both = worst_of_both(far, apart, times, least, most, sign)
-            theirs = sign * (level - times * max(apart, for_other)) + neither
-            term = max(both, theirs) if apart <= lanes[_WIDE + o] else -np.inf
+            other = sign * (level - times * max(apart, for_other)) + neither
+            term = max(both, other) if apart <= lanes[_WIDE + o] else -np.inf
             term = max(term, alone if apart >= lanes[_NARROW + o] else -np.inf)
             term = max(term, absent)
             lanes[_TOTAL + o] += term
             lanes[_WORST + o] = max(lanes[_WORST + o], -leaves * term)
         # In its own lane it is a neighbour of V, and none of itself.
         lanes[_TOTAL + q - low], lanes[_WORST + q - low] = total + own, worst
-    least_own = _LESS * near.least[place]
+    least_own, n = _LESS * near.least[place], last - first
     for o in range(size):
         times = lanes[_TIMES + o]
         apart = lanes[_TOTAL + o] + spare * lanes[_WORST + o] + sign * (1.0 - times) * k * PILE

@@ -1,15 +1,11 @@
-"""Which single removals change whether V is an outlier by LOF, in every context.
+"""Whether V is an outlier by LOF in a window without each one of its rows, all at once.
 
-The leaves of a walk (``pcor._kernels.lof_leaves``) give each distinct window once, with one row
-more on each side than LOF looks at, so that the window without any one of its rows is still whole.
-Most windows are far enough from the threshold that no removal matters: ``pcor._kernels.lof_bounds``
-has the notation and the proof.
-
-All removals at once (``weigh_removals``). kd(o) turns into kd1(o) for those j that are in N(o): all
-but o itself of k+1 places in a row. So each pair (p, o) changes R(p) by one amount over a range of
-j: running sums give R(p) after every removal. That is not the order in which the plain kernel adds,
-so whatever comes within ``SLACK`` of the threshold is computed by the plain kernel on the window
-without j, and verdicts agree to the last bit. Twin: the generic path of ``pcor.audit.rejudged``.
+The notation is that of ``pcor._kernels.lof_bounds``. kd(o) turns into kd1(o) for those j that are
+in N(o): all but o itself of k+1 places in a row. So each pair (p, o) changes R(p) by one amount
+over a range of j: running sums give R(p) after every removal. That is not the order in which the
+plain kernel adds, so whatever comes within ``SLACK`` of the threshold is computed by the plain
+kernel on the window without j, and verdicts agree to the last bit. Twin: the plain kernel on the
+window without each row.
 """
 
 from __future__ import annotations
@@ -18,131 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from pcor._kernels import inlined, kernel, maker
-from pcor._kernels.boxes import Steps
+from pcor._kernels import inlined, kernel
 from pcor._kernels.copies import copy_into
 from pcor._kernels.lof import PILE, window_verdict
-from pcor._kernels.lof_bounds import ROUNDING, SLACK, Workspace, may_change, new_room
-from pcor._kernels.lof_leaves import (
-    Flips,
-    all_found,
-    full,
-    new_gains,
-    next_leaf,
-    no_flips,
-    note,
-    with_room,
-)
-from pcor._kernels.subtree_walk import (
-    SideRows,
-    SubtreeWalk,
-    begin,
-    population,
-    window,
-    window_numbers,
-)
+from pcor._kernels.lof_bounds import ROUNDING, SLACK, Workspace
 
 Array = Any
-
-
-@maker
-def removal_flips(
-    rows: SideRows,
-    steps: Steps,
-    rule: tuple[int, float, int],
-    box: tuple[int, int],
-    numbers: tuple[Array, Array],
-) -> tuple[Array, Array, Array, Array, Array]:
-    """Return the leaves of a box where a removal changes the verdict, and which removals do.
-
-    Args:
-        rows: those near V.
-        steps: of the space.
-        rule: k, the threshold, and the smallest population (more than k).
-        box: its base and its open steps.
-        numbers: those of the rows of each side. Rows that are alike have the same.
-
-    Returns:
-        For each leaf: the steps that are in, those that are open, and whether V was an outlier.
-        For each change: the place of its leaf, and the number of the row that is removed.
-    """
-    walk = begin(rows, steps, rule, 1, box, len(steps.lower) + 2)
-    room = new_room(2 * walk.cap + 1, rule[0])
-    flips, found, gains = np.empty(len(room.x), np.int64), no_flips(len(room.x)), new_gains()
-    while not _all_leaves(walk, room, gains, numbers, flips, found):
-        found = with_room(found)
-    listed: tuple[Array, Array, Array, Array, Array] = all_found(found)
-    return listed
-
-
-@kernel
-def _all_leaves(
-    walk: SubtreeWalk,
-    room: Workspace,
-    gains: Array,
-    numbers: tuple[Array, Array],
-    flips: Array,
-    found: Flips,
-) -> bool:
-    """Go on from leaf to leaf while there is room for what is found; tell whether that was all."""
-    k, _, smallest = walk.rule
-    while next_leaf(walk, gains, True):
-        depth = walk.depth[0]
-        spare = population(walk, depth) - smallest
-        # The population is below the smallest already: V is no outlier, and stays none.
-        if spare < 0:
-            continue
-        # If nobody can be spared, everybody counts.
-        n, place = window(walk, depth, 2 * k + 1 if spare else walk.cap, room.x)
-        # Without a spare row the verdict always turns to "no", which bounds on the factor do not
-        # see.
-        if spare and not may_change(room, n, place, walk.rule):
-            continue
-        window_numbers(walk, depth, n, place, numbers, room.numbers)
-        outlier, count = _flipping(room, n, place, walk.rule, spare > 0, flips)
-        if count:
-            note(found, walk, outlier, flips, count)
-            if full(found):
-                return False
-    return True
-
-
-@kernel
-def _flipping(
-    room: Workspace, n: int, place: int, rule: tuple[int, float, int], spare: bool, flips: Array
-) -> tuple[bool, int]:
-    """Tell whether V is an outlier in a window, and list the rows whose removal changes that.
-
-    Returns the verdict and how many rows are listed. If no row can be spared, V is no outlier
-    without any one of them.
-    """
-    numbers = room.numbers
-    outlier = window_verdict(room.x, n, place, rule, room.plain)
-    if not spare:
-        return outlier, _everybody(numbers, n, place, flips) if outlier else 0
-    low, high = weigh_removals(room, place, rule)
-    after, unsure = room.after, room.unsure
-    count = 0
-    for j in range(low, high):
-        # Rows that are alike stand side by side, V apart.
-        if j == place or (j > low and numbers[j] == numbers[j - 1]):
-            continue
-        verdict = verdict_without(room, n, place, j, rule) if unsure[j] else after[j]
-        if verdict != outlier:
-            flips[count] = numbers[j]
-            count += 1
-    return outlier, count
-
-
-@kernel
-def _everybody(numbers: Array, n: int, place: int, flips: Array) -> int:
-    """List every row of a window but V, rows that are alike once; return how many."""
-    count = 0
-    for j in range(n):
-        if j != place and (j == 0 or numbers[j] != numbers[j - 1]):
-            flips[count] = numbers[j]
-            count += 1
-    return count
 
 
 @kernel

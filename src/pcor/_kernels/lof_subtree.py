@@ -21,32 +21,28 @@ from __future__ import annotations
 from typing import Any
 
 from pcor._kernels import inlined, kernel
-from pcor._kernels.lof import window_parts
-from pcor._kernels.lof_near import LANES, MANY, SLACK, Near, narrowest, within_reach
+from pcor._kernels.lof_near import LANES, Near, narrowest
 from pcor._kernels.lof_ratios import bound_ratios, ratios_in_all
 
 Array = Any
 
+# How near the threshold a bound is not believed: rounding moves the factor, and what it is compared
+# with, by less (docs/proofs/subtrees.md).
+_SLACK = 1e-9
+
+# With more candidates than this many times k and those who may leave a bound would be loose.
+_MANY = 2
+
 # One row less changes the factor by about so much of it: closer boxes are not settled.
 _STIR = 0.07
-
-
-@inlined
-def exact_verdict(
-    near: Near, x: Array, n: int, place: int, rule: tuple[int, float, int]
-) -> tuple[bool, float, float]:
-    """Judge V among some rows and no others; return the densities around it and its own too."""
-    if n < rule[2]:
-        return False, 0.0, 0.0
-    parts: tuple[bool, float, float] = window_parts(x, n, place, rule, near.window)
-    return parts
 
 
 @kernel
 def settled(
     near: Near,
     size: tuple[int, int, int],
-    some: tuple[int, int],
+    candidates: tuple[int, int],
+    theirs: tuple[int, int],
     rule: tuple[int, float, int],
     spare: int,
 ) -> bool:
@@ -55,40 +51,40 @@ def settled(
     Args:
         near: the rows, with ``high_kd`` of those that can be neighbours of V's neighbours.
         size: how many rows there are, V's place, and how many are certain: more than k + ``spare``.
-        some: where those begin and end (``that_matter``).
+        candidates: where V's begin and end (``that_matter``).
+        theirs: where those of its candidates do.
         rule: k, the threshold, and the smallest population.
         spare: how many may leave.
     """
     n, place, sure = size
     k, threshold, smallest = rule
-    low, high = within_reach(near.x, near.high_kd, n, place, place + 1)
-    if high - low > min(MANY * (k + spare), LANES):
+    if candidates[1] - candidates[0] > min(_MANY * (k + spare), LANES):
         return False
-    narrowest(near, n, some[0], some[1], k)
+    narrowest(near, n, theirs[0], theirs[1], k)
     # Only the verdict in the context of all possible rows can be that of all contexts.
-    factor = ratios_in_all(near, (low, high), place, k, spare)
+    factor = ratios_in_all(near, candidates, place, k, spare)
     if abs(factor - threshold) < spare * _STIR * threshold:
         return False
     if factor > threshold:
         # V is no outlier among too few.
         if sure < smallest + spare:
             return False
-        bound_ratios(near, n, place, (low, high), k, spare, False)
-        least = _least_mean(near, low, high, place, k, spare, 1.0)
-        return bool(least * (1 - SLACK) > threshold)
-    bound_ratios(near, n, place, (low, high), k, spare, True)
-    most = _least_mean(near, low, high, place, k, spare, -1.0)
-    return bool(most * (1 + SLACK) < threshold)
+        bound_ratios(near, place, candidates, theirs, k, spare, False)
+        least = _least_mean(near, candidates, place, k, spare, 1.0)
+        return bool(least * (1 - _SLACK) > threshold)
+    bound_ratios(near, place, candidates, theirs, k, spare, True)
+    most = _least_mean(near, candidates, place, k, spare, -1.0)
+    return bool(most * (1 + _SLACK) < threshold)
 
 
 @inlined
 def _least_mean(
-    near: Near, low: int, high: int, place: int, k: int, spare: int, sign: float
+    near: Near, candidates: tuple[int, int], place: int, k: int, spare: int, sign: float
 ) -> float:
     """Return no more than the mean of V's ratios; no less for a sign of -1."""
-    x, terms, forced = near.x, near.terms, near.others
+    x, terms, forced = near.x, near.terms, near.forced
     count = number = 0
-    for o in range(low, high):
+    for o in range(candidates[0], candidates[1]):
         if o != place:
             if near.sure[o] and abs(x[place] - x[o]) < near.low_kd[place]:
                 forced[number] = sign * near.ratios[o]

@@ -27,6 +27,7 @@ from pcor._kernels.subtree_walk import (
     SideRows,
     begin,
     child,
+    depths_of,
     keep,
 )
 from pcor._kernels.subtrees import OPEN, VALID, look
@@ -62,7 +63,7 @@ def valid_between(
     """
     low, high = ends
     width = low // len(lighter) + 1
-    depths = len(steps.lower) + 2
+    depths = depths_of(steps)
     everything = all_steps(steps)
     walk = begin(rows, steps, rule, 0, (np.uint64(0), everything), depths)
     nodes, sums = walk.nodes, walk.sums

@@ -94,6 +94,12 @@ class SubtreeWalk(NamedTuple):
     planes: Array
 
 
+@inlined
+def depths_of(steps: Steps) -> int:
+    """Return how many nodes one below the other a walk may have: each split decides a step."""
+    return len(steps.lower) + 1
+
+
 @maker
 def begin(
     rows: SideRows,
@@ -242,7 +248,7 @@ def choose_step(walk: SubtreeWalk, depth: int, node: Array) -> None:
     Of several that are as common there the commonest among all rows of the node.
     """
     some = node[REST]
-    for nearest in (walk.rule[0], len(walk.rows.values_below) + len(walk.rows.values_above)):
+    for nearest in (walk.rule[0], len(walk.near.x)):
         highest = -1
         for lists in (walk.below, walk.above):
             first, count, _ = lists.spans[depth]
@@ -283,21 +289,21 @@ def gather(walk: SubtreeWalk, depth: int, rest: int) -> tuple[int, int, int]:
 
 @inlined
 def trim(
-    walk: SubtreeWalk, depth: int, n: int, place: int, some: tuple[int, int], rest: int
+    walk: SubtreeWalk, depth: int, n: int, place: int, theirs: tuple[int, int], rest: int
 ) -> tuple[int, int]:
     """Drop the rows that matter in no context below, whoever leaves; return what is left.
 
     Args:
-        walk: with the rows of the node, gathered, and ``high_kd`` of those of ``some``.
+        walk: with the rows of the node, gathered, and ``high_kd`` of those of ``theirs``.
         depth: of the node.
         n: how many rows there are.
         place: V's place.
-        some: where the neighbours of V's neighbours begin and end (``that_matter``).
+        theirs: where the candidates of V's candidates begin and end (``that_matter``).
         rest: the open steps of the node.
     """
     near = walk.near
     # With them goes all that decides their k-distances.
-    low, high = within_reach(near.x, near.high_kd, n, some[0], some[1])
+    low, high = within_reach(near.x, near.high_kd, n, theirs[0], theirs[1])
     if high - low == n:
         return n, place
     certain, needed = 0, np.uint64(0)

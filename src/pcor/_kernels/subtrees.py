@@ -15,8 +15,9 @@ import numpy as np
 from pcor._kernels import inlined, kernel, maker
 from pcor._kernels.bits import count_bits, lowest_bit, number_of
 from pcor._kernels.boxes import Steps
+from pcor._kernels.lof import window_parts
 from pcor._kernels.lof_near import Near, that_matter
-from pcor._kernels.lof_subtree import exact_verdict, settled
+from pcor._kernels.lof_subtree import settled
 from pcor._kernels.subtree_walk import (
     ALL,
     AROUND_ALL,
@@ -33,6 +34,7 @@ from pcor._kernels.subtree_walk import (
     SubtreeWalk,
     begin,
     choose_step,
+    depths_of,
     gather,
     next_node,
     trim,
@@ -55,7 +57,7 @@ def look(walk: SubtreeWalk, depth: int, node: Array, sums: Array) -> int:
     if n < rule[2]:
         return INVALID
     if node[ALL] == UNKNOWN:
-        node[ALL], sums[AROUND_ALL], sums[OWN_ALL] = exact_verdict(near, near.x, n, place, rule)
+        node[ALL], sums[AROUND_ALL], sums[OWN_ALL] = _exact(near, near.x, n, place, rule)
     same = VALID if node[ALL] else INVALID
     if not needed:
         return same
@@ -67,10 +69,10 @@ def look(walk: SubtreeWalk, depth: int, node: Array, sums: Array) -> int:
             return same
         # Two needed steps leave two windows: judging these is cheaper than a bound.
         if count_bits(needed) > 2 and certain > rule[0] and _promising(sums, rule, node[ALL] == 1):
-            some = that_matter(near, n, place, rule[0])
-            if settled(near, (n, place, certain), some, rule, 0):
+            candidates, theirs = that_matter(near, n, place, rule[0])
+            if settled(near, (n, place, certain), candidates, theirs, rule, 0):
                 return same
-            n, place = trim(walk, depth, n, place, some, rest)
+            n, place = trim(walk, depth, n, place, theirs, rest)
             # Rows that do not matter may have been the only ones that need some steps.
             needed = walk.needed[depth]
             if count_bits(needed) < 2:
@@ -120,21 +122,25 @@ def _without(
     near: Near, n: int, place: int, out: int, rule: tuple[int, float, int]
 ) -> tuple[bool, float, float]:
     """Judge V among the possible rows that need none of these steps."""
-    count, at = _chosen(near, n, place, out)
-    parts: tuple[bool, float, float] = exact_verdict(near, near.c, count, at, rule)
-    return parts
-
-
-@inlined
-def _chosen(near: Near, n: int, place: int, out: int) -> tuple[int, int]:
-    """Fill in the rows that need none of these steps; return how many, and V's place."""
     count = at = 0
     for p in range(n):
         if p == place:
             at = count
         near.c[count] = near.x[p]
         count += not near.required[p] & out
-    return count, at
+    parts: tuple[bool, float, float] = _exact(near, near.c, count, at, rule)
+    return parts
+
+
+@inlined
+def _exact(
+    near: Near, x: Array, n: int, place: int, rule: tuple[int, float, int]
+) -> tuple[bool, float, float]:
+    """Judge V among some rows and no others; return the densities around it and its own too."""
+    if n < rule[2]:
+        return False, 0.0, 0.0
+    parts: tuple[bool, float, float] = window_parts(x, n, place, rule, near.window)
+    return parts
 
 
 @maker
@@ -142,7 +148,7 @@ def valid_boxes(
     rows: SideRows, steps: Steps, rule: tuple[int, float, int], box: tuple[int, int]
 ) -> tuple[Array, Array]:
     """Return the valid contexts of a box as disjoint boxes: their bases, and their open steps."""
-    walk = begin(rows, steps, rule, 0, box, len(steps.lower) + 2)
+    walk = begin(rows, steps, rule, 0, box, depths_of(steps))
     found, used = np.empty((256, 2), np.uint64), 0
     while _next_valid(walk):
         node = walk.nodes[walk.depth[0]]

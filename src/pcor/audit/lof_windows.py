@@ -57,11 +57,13 @@ def removal_changes(
 
     By rising metric, then by cell.
     """
-    from pcor._kernels.lof_removal import removal_flips
+    from pcor._kernels.lof_departures import departure_flips
 
-    rows, kinds = _rows_by_kind(validity, _enough(rule))
+    rows, kinds = _rows_by_kind(validity, _enough(rule, 1))
     windows = Windows(validity, rule, rows)
-    found = windows.walk(lambda box: removal_flips(*windows.start, box, windows.numbers), progress)
+    found = windows.walk(
+        lambda box: departure_flips(*windows.start, box, windows.numbers, 1), progress
+    )
     for change in _by_number(found):
         yield *kinds[change.number], change
 
@@ -80,13 +82,15 @@ def departure_changes(
         taken: the places of the rows of each person to be tried; V is not among them.
         progress: called with (parts done, parts in all) now and then.
     """
-    from pcor._kernels.lof_people import people_flips
+    from pcor._kernels.lof_departures import departure_flips
 
-    most = max(map(len, taken), default=1)
+    if not taken:
+        return iter(())
+    most = max(map(len, taken))
     rows = _rows_by_person(validity, taken, _enough(rule, most))
     windows = Windows(validity, rule, rows)
     found = windows.walk(
-        lambda box: people_flips(*windows.start, box, windows.numbers, most), progress
+        lambda box: departure_flips(*windows.start, box, windows.numbers, most), progress
     )
     return _by_number(found)
 
@@ -104,7 +108,7 @@ def insertion_changes(
     """
     from pcor._kernels.lof_insertion import insertion_flips
 
-    rows, _ = _rows_by_kind(validity, _enough(rule))
+    rows, _ = _rows_by_kind(validity, _enough(rule, 0))
     windows = Windows(validity, rule, rows)
     added = np.array(values, dtype=np.float64)
     found = windows.walk(lambda box: insertion_flips(*windows.start, box, added, copies), progress)
@@ -122,7 +126,7 @@ class NumberedRows(NamedTuple):
     numbers: Numbers
 
 
-def _enough(rule: FactorRule, most: int = 1) -> int:
+def _enough(rule: FactorRule, most: int) -> int:
     """Return how many rows on each side of V tell all about a removal of at most so many.
 
     Those that LOF looks at and as many more; or enough to see whether so many can be spared.
@@ -168,7 +172,7 @@ def _rows_by_person(
     return NumberedRows(rows.metric[order], required, numbers[order])
 
 
-Flips = tuple[Indices, Indices, NDArray[np.bool_], NDArray[np.int32], NDArray[np.int32]]
+LeafLists = tuple[Indices, Indices, NDArray[np.bool_], NDArray[np.int32], NDArray[np.int32]]
 
 
 class Windows:
@@ -194,24 +198,24 @@ class Windows:
         sides = [(rows.values[side], required[side]) for side in (below, above)]
         return SideRows(self._v, *sides[0], *sides[1]), (rows.numbers[below], rows.numbers[above])
 
-    def walk(self, flips: Callable[[Box], Flips], progress: Progress | None) -> WalkResult:
+    def walk(self, find: Callable[[Box], LeafLists], progress: Progress | None) -> WalkResult:
         """Walk over all contexts, in parts, and put together what is found."""
         rows, _, (k, _, _) = self.start
-        parts = parts_of(self._space, rows, 2 * k, 0, self._space.size)
-        found: list[Flips | None] = [None] * len(parts)
+        parts = parts_of(self._space, rows, k, 0, self._space.size)
+        found: list[LeafLists | None] = [None] * len(parts)
         step = len(parts) if progress is None else max(1, len(parts) // 8)
         for first in range(0, len(parts), step):
             some = range(first, min(first + step, len(parts)))
 
             def work(place: int, some: range = some) -> None:
-                found[some[place]] = flips(parts[some[place]])
+                found[some[place]] = find(parts[some[place]])
 
             one_by_one(len(some), work)
             if progress is not None:
                 progress(some.stop, len(parts))
         return self._joined([part for part in found if part is not None])
 
-    def _joined(self, parts: list[Flips]) -> WalkResult:
+    def _joined(self, parts: list[LeafLists]) -> WalkResult:
         offsets = np.cumsum([0] + [len(bases) for bases, *_ in parts])[:-1]
         bases = np.concatenate([part[0] for part in parts])
         return WalkResult(

@@ -75,7 +75,7 @@ class Subtrees:
             size: how many there are, the product of the inner chains' levels.
         """
         valid = np.zeros(size, dtype=bool)
-        parts = parts_of(self.space, self.rows, 2 * self.rule[0], first, size)
+        parts = parts_of(self.space, self.rows, self.rule[0], first, size)
 
         def work(place: int) -> None:
             self.boxes(parts[place]).mark(first, valid)
@@ -115,13 +115,13 @@ def subtrees(validity: Validity, space: Space) -> Subtrees | None:
     return None if rule is None else Subtrees(validity, space, rule)
 
 
-def parts_of(space: Space, rows: SideRows, nearest: int, first: int, size: int) -> list[Box]:
+def parts_of(space: Space, rows: SideRows, k: int, first: int, size: int) -> list[Box]:
     """Cut contexts into boxes that share the levels of a few chains, to be shared out.
 
     Args:
         space: numbers the contexts.
         rows: those near V.
-        nearest: how many on each side count: chains that most of these need are cut.
+        k: how many neighbours; chains that most of the 2k rows on each side need are cut.
         first: the index of the first context.
         size: how many there are, the product of the inner chains' levels.
     """
@@ -131,7 +131,7 @@ def parts_of(space: Space, rows: SideRows, nearest: int, first: int, size: int) 
         for levels, stride in zip(space.level_bits, space.strides, strict=True)
         if stride < size
     ]
-    near = np.concatenate([rows.required_below[:nearest], rows.required_above[:nearest]])
+    near = np.concatenate([rows.required_below[: 2 * k], rows.required_above[: 2 * k]])
     inner.sort(key=lambda levels: -int(np.count_nonzero(near & levels[-1])))
     shared = 0
     while shared < len(inner) and prod(map(len, inner[:shared])) < _PARTS:

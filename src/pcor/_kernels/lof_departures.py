@@ -1,10 +1,11 @@
-"""Which people, leaving with all of their rows, change whether V is an outlier by LOF.
+"""Which rows, or people with all of their rows, change whether V is an outlier by LOF by leaving.
 
 The leaves of a walk (``pcor._kernels.lof_leaves``) give each distinct window once, with as many
-rows more on each side than LOF looks at as one person has at most: without any one person the
-window is still whole. Somebody with one row in it is judged as ``pcor._kernels.lof_removal`` does,
-somebody with several by the plain kernel on the window without them: verdicts agree to the last
-bit. Twin: ``pcor.audit.rejudged``.
+rows more on each side than LOF looks at as leave at once: without those it is still whole. Most
+windows are so far from the threshold that no single row matters (``pcor._kernels.lof_bounds``); in
+the others all single rows are weighed at once (``pcor._kernels.lof_removal``). Where somebody has
+several rows in a window the plain kernel judges it without them: verdicts agree to the last bit.
+Twin: ``pcor.audit.rejudged``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from pcor._kernels.lof_bounds import Workspace, may_change, new_room
 from pcor._kernels.lof_leaves import (
     Flips,
     all_found,
-    full,
     new_gains,
     next_leaf,
     no_flips,
@@ -32,6 +32,7 @@ from pcor._kernels.subtree_walk import (
     SideRows,
     SubtreeWalk,
     begin,
+    depths_of,
     population,
     window,
     window_numbers,
@@ -41,7 +42,7 @@ Array = Any
 
 
 @maker
-def people_flips(
+def departure_flips(
     rows: SideRows,
     steps: Steps,
     rule: tuple[int, float, int],
@@ -49,25 +50,26 @@ def people_flips(
     numbers: tuple[Array, Array],
     most: int,
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """Return the leaves of a box where a person changes the verdict, and who does.
+    """Return the leaves of a box where a departure changes the verdict, and whose.
 
     Args:
         rows: those near V.
         steps: of the space.
         rule: k, the threshold, and the smallest population (more than k).
         box: its base and its open steps.
-        numbers: for the rows of each side that of the person, -1 where the row stays.
-        most: how many rows one person has at most.
+        numbers: for the rows of each side that of the person, -1 where the row stays. If one row
+            leaves at a time, rows that are alike have one number.
+        most: how many rows leave at once, at most.
 
     Returns:
         For each leaf: the steps that are in, those that are open, and whether V was an outlier.
-        For each change: the place of its leaf, and the number of the person who leaves.
+        For each change: the place of its leaf, and the number of who leaves.
     """
-    walk = begin(rows, steps, rule, most, box, len(steps.lower) + 2)
+    walk = begin(rows, steps, rule, most, box, depths_of(steps))
     room = new_room(2 * walk.cap + 1, rule[0])
     flips, found, gains = np.empty(len(room.x), np.int64), no_flips(len(room.x)), new_gains()
-    rows_of = np.zeros(_people(numbers), np.int64)
-    while not _all_leaves(walk, room, gains, numbers, most, rows_of, flips, found):
+    rows_of = np.zeros(_numbered(numbers), np.int64)
+    while not _all_leaves(walk, room, gains, numbers, rows_of, flips, found):
         found = with_room(found)
     listed: tuple[Array, Array, Array, Array, Array] = all_found(found)
     return listed
@@ -79,14 +81,13 @@ def _all_leaves(
     room: Workspace,
     gains: Array,
     numbers: tuple[Array, Array],
-    most: int,
     rows_of: Array,
     flips: Array,
     found: Flips,
 ) -> bool:
     """Go on from leaf to leaf while there is room for what is found; tell whether that was all."""
-    k, _, smallest = walk.rule
-    while next_leaf(walk, gains, True):
+    (k, _, smallest), most = walk.rule, walk.spare
+    while next_leaf(walk, gains):
         depth = walk.depth[0]
         spare = population(walk, depth) - smallest
         # The population is below the smallest already: V is no outlier, and stays none.
@@ -94,24 +95,24 @@ def _all_leaves(
             continue
         # Where somebody may have too many rows to be spared, all rows of the context are looked at.
         n, place = window(walk, depth, 2 * k + most if spare >= most else walk.cap, room.x)
+        singly = spare > 0 and may_change(room, n, place, walk.rule)
+        if most == 1 and spare and not singly:
+            continue
         window_numbers(walk, depth, n, place, numbers, room.numbers)
         several = _count_rows(room.numbers, n, rows_of)
-        singly = spare > 0 and may_change(room, n, place, walk.rule)
         outlier, count = False, 0
         if several or singly or spare < most:
-            outlier, count = _flipping(room, n, place, walk.rule, spare, singly, rows_of, flips)
+            outlier, count = _flipping(room, n, place, walk, spare, singly, rows_of, flips)
         for j in range(n):
             rows_of[room.numbers[j]] = 0
-        if count:
-            note(found, walk, outlier, flips, count)
-            if full(found):
-                return False
+        if count and not note(found, walk, outlier, flips, count):
+            return False
     return True
 
 
 @kernel
-def _people(numbers: tuple[Array, Array]) -> int:
-    """Return how many people there are; and room for those who stay, who count as the last."""
+def _numbered(numbers: tuple[Array, Array]) -> int:
+    """Return how many numbers there are; and room for the rows that stay, as the last."""
     most = 0
     for side in numbers:
         for number in side:
@@ -135,17 +136,18 @@ def _flipping(
     room: Workspace,
     n: int,
     place: int,
-    rule: tuple[int, float, int],
+    walk: SubtreeWalk,
     spare: int,
     singly: bool,
     rows_of: Array,
     flips: Array,
 ) -> tuple[bool, int]:
-    """Tell whether V is an outlier in a window, and list the people who change that by leaving.
+    """Tell whether V is an outlier in a window, and list who changes that by leaving.
 
     Returns the verdict and how many are listed. ``singly`` says whether one row alone can change
-    it; ``rows_of`` has how many rows each person has in the window.
+    it; ``rows_of`` has how many rows of each number are in the window.
     """
+    rule = walk.rule
     outlier = window_verdict(room.x, n, place, rule, room.plain)
     low = high = 0
     if singly:
@@ -155,7 +157,8 @@ def _flipping(
         number = room.numbers[j]
         if number < 0 or rows_of[number] == 0:
             continue
-        rows, rows_of[number] = rows_of[number], 0  # all of theirs are looked at here
+        rows = rows_of[number] if walk.spare > 1 else 1
+        rows_of[number] = 0  # all of them are looked at here
         if rows > spare:
             after = False
         elif rows > 1:
