@@ -2,7 +2,7 @@
 
 A context is bits here: bit i is the i-th step, and whoever has a step has the lower ones of its
 chain too. The contexts of a box have the steps of its base, and any of its open ones that make a
-context. Twin: ``tests/search/test_subtrees.py`` judges every context by itself.
+context. Twin: ``tests/search/test_boxes.py`` tries every context.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Workspace(NamedTuple):
 
     Attributes:
         x: the metric of each row, rising.
-        numbers: rows that are alike have the same.
+        numbers: the same for rows that are alike, or those of one person; -1 where a row stays.
         first: where the k nearest of each row begin; with the row itself they are k+1 in a row.
         first1: where the k+1 nearest begin.
         kd: the distance to the k-th nearest.

@@ -24,8 +24,8 @@ from pcor.support.threads import one_by_one
 if TYPE_CHECKING:
     from pcor.rows.cells import Cells
 
-# The largest space that is enumerated when nobody says otherwise; public. 2^24 contexts are half a
-# minute of LOF on two cores.
+# The largest space that is enumerated when nobody says otherwise; public. 2^24 contexts are some
+# seconds of LOF on two cores.
 ENUMERATION_LIMIT = 1 << 24
 
 # Contexts that share their outer levels: 2^14 of them keep their moments in the processor's cache.
@@ -100,7 +100,7 @@ def walked_blocks(
 ) -> Iterator[Made]:
     """Yield what is made of blocks with verdicts from walks over subtrees.
 
-    Their populations are those of the valid contexts.
+    Populations are 0 in blocks without a valid context.
     """
     space, cells = walk.space, validity.table.cells
     size, walked = block_size(space), block_size(space, LARGEST_WALK)

@@ -187,7 +187,7 @@ def check_size(size: int, limit: int) -> None:
 def patience(size: int, advice: str) -> str:
     """Return the advice to raise a limit, where that many contexts can be waited for."""
     if size <= PATIENCE:
-        return f"{advice} if you have the time: half a minute for every 16 million, about"
+        return f"{advice} if you have the time: up to half a minute for every 16 million"
     return "no limit helps with so many: declare fewer values, with wider bins and an 'other'"
 
 
