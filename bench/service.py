@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from http.client import HTTPConnection, RemoteDisconnected
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,7 @@ class Caller:
         try:
             self._connection.request(method, path, content, headers)
             answer = self._connection.getresponse()
-        except RemoteDisconnected:  # the service closes connections that were quiet for a while
+        except ConnectionError:  # the service closes connections that were quiet for a while
             self._connection.close()
             self._connection.request(method, path, content, headers)
             answer = self._connection.getresponse()
