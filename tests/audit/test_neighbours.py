@@ -29,6 +29,7 @@ from pcor.errors import ParameterError, RecordError, TooLarge
 from pcor.rows.cell_table import CellTable
 from pcor.search import subtrees
 from pcor.search.boxes import Boxes
+from pcor.search.subtrees import MOST_NEIGHBOURS
 from pcor.search.validity import Validity
 from tests.helpers.family_tables import family_table
 
@@ -371,7 +372,7 @@ def test_a_walk_in_parts_is_the_walk_in_one(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_fast_way_is_for_as_many_neighbours_as_its_rounding_is_proven_for() -> None:
-    from pcor._kernels.lof_bounds import MOST_NEIGHBOURS, ROUNDING
+    from pcor._kernels.lof_bounds import ROUNDING
 
     small = synthetic((2, 2), 10, 0, 0)
     assert (4 * MOST_NEIGHBOURS + 3) * 2.0**-53 < ROUNDING

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pcor._kernels import inlined
+import numpy as np
+
+from pcor._kernels import inlined, maker
 
 Array = Any
 
@@ -18,3 +20,11 @@ def copy_into(target: Array, source: Array) -> None:
     """Copy all entries of ``target`` from the first ones of ``source``."""
     for place in range(len(target)):
         target[place] = source[place]
+
+
+@maker
+def doubled(array: Array) -> Array:
+    """Return a list that has run full with as much room again."""
+    longer = np.empty(2 * len(array), array.dtype)
+    longer[: len(array)] = array
+    return longer

@@ -26,9 +26,8 @@ from pcor._kernels.lof import PILE, WindowRoom, first_of, pad, window_room
 
 Array = Any
 
-# With at most this many neighbours a sum has no more than 4k + 3 terms, each addition is off by at
-# most 2^-53 of the sum of their sizes, and so the sum by less than ROUNDING of it.
-MOST_NEIGHBOURS = 100
+# A sum has no more than 4k + 3 terms, k at most ``pcor.search.subtrees.MOST_NEIGHBOURS``; each
+# addition is off by at most 2^-53 of the sum of their sizes, and so the sum by less than this.
 ROUNDING = 1e-13
 # How near the threshold a factor is left to the plain kernel. Densities whose error could be more
 # than a quarter of it are left to it too, and a factor has two of them, one over the other.

@@ -14,6 +14,7 @@ import numpy as np
 
 from pcor._kernels import inlined, maker
 from pcor._kernels.bits import count_bits
+from pcor._kernels.copies import doubled
 from pcor._kernels.lof_near import that_matter
 from pcor._kernels.lof_subtree import settled
 from pcor._kernels.subtree_walk import (
@@ -144,8 +145,8 @@ def note(found: Flips, walk: SubtreeWalk, outlier: bool, flips: Array, count: in
 def with_room(found: Flips) -> Flips:
     """Return what was found with more room."""
     return Flips(
-        *(_doubled(found.bases), _doubled(found.opens), _doubled(found.was)),
-        *(_doubled(found.leaves), _doubled(found.changes), found.used, found.most),
+        *(doubled(found.bases), doubled(found.opens), doubled(found.was)),
+        *(doubled(found.leaves), doubled(found.changes), found.used, found.most),
     )
 
 
@@ -155,11 +156,3 @@ def all_found(found: Flips) -> tuple[Array, Array, Array, Array, Array]:
     leaf, change = found.used
     leaves = found.bases[:leaf], found.opens[:leaf], found.was[:leaf]
     return (*leaves, found.leaves[:change], found.changes[:change])
-
-
-@maker
-def _doubled(array: Array) -> Array:
-    """Return a list that has run full with as much room again."""
-    longer = np.empty(2 * len(array), array.dtype)
-    longer[: len(array)] = array
-    return longer

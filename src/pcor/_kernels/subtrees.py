@@ -15,6 +15,7 @@ import numpy as np
 from pcor._kernels import inlined, kernel, maker
 from pcor._kernels.bits import count_bits, lowest_bit, number_of
 from pcor._kernels.boxes import Steps
+from pcor._kernels.copies import doubled
 from pcor._kernels.lof import window_parts
 from pcor._kernels.lof_near import Near, that_matter
 from pcor._kernels.lof_subtree import settled
@@ -149,13 +150,14 @@ def valid_boxes(
 ) -> tuple[Array, Array]:
     """Return the valid contexts of a box as disjoint boxes: their bases, and their open steps."""
     walk = begin(rows, steps, rule, 0, box, depths_of(steps))
-    found, used = np.empty((256, 2), np.uint64), 0
+    bases, opens, used = np.empty(256, np.uint64), np.empty(256, np.uint64), 0
     while _next_valid(walk):
+        if used == len(bases):
+            bases, opens = doubled(bases), doubled(opens)
         node = walk.nodes[walk.depth[0]]
-        found = _with_room(found, used)
-        found[used, 0], found[used, 1] = node[BASE], node[REST]
+        bases[used], opens[used] = node[BASE], node[REST]
         used += 1
-    return found[:used, 0].copy(), found[:used, 1].copy()
+    return bases[:used].copy(), opens[:used].copy()
 
 
 @kernel
@@ -170,13 +172,3 @@ def _next_valid(walk: SubtreeWalk) -> bool:
         if verdict == OPEN:
             node[STAGE] = INSIDE
     return False
-
-
-@maker
-def _with_room(found: Array, used: int) -> Array:
-    """Return the list, twice as long if it is full."""
-    if used < len(found):
-        return found
-    longer = np.empty((2 * used, 2), found.dtype)
-    longer[:used] = found
-    return longer

@@ -10,7 +10,7 @@ for each. Exact, and equal to ``pcor.audit.rejudged`` on every context.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,9 @@ from pcor.detectors.base import FactorRule
 from pcor.public.space import Indices
 from pcor.search.boxes import Boxes, indices_of, steps_of
 from pcor.search.coe import Progress
-from pcor.search.subtrees import Box, bound_rule, parts_of
+from pcor.search.subtrees import Box, bound_rule, counts_of_others, parts_of, side_rows
 from pcor.search.validity import Validity
 from pcor.support.threads import one_by_one
-
-if TYPE_CHECKING:
-    from pcor._kernels.subtree_walk import SideRows
 
 
 class Change(NamedTuple):
@@ -142,10 +139,7 @@ def _rows_by_kind(validity: Validity, enough: int) -> tuple[NumberedRows, list[t
     values, cells = near_v.values[order], near_v.pair_cells[order]
     new = np.concatenate([[True], (values[1:] != values[:-1]) | (cells[1:] != cells[:-1])])
     required = space.indices_of(near_v.required)[order]
-    counts = near_v.counts[order].astype(np.int64)
-    at = near_v.place(v)
-    # V stands for itself in the middle: one row less of its own cell and metric.
-    counts[at + int(np.argmax((required[at:] == 0) & (values[at:] == v)))] -= 1
+    counts = counts_of_others(v, values, required, near_v.counts[order])
     rows = np.repeat(np.arange(len(order)), np.minimum(counts, enough))
     kinds = list(zip(cells[new].tolist(), values[new].tolist(), strict=True))
     numbers = np.cumsum(new) - 1
@@ -184,19 +178,13 @@ class Windows:
     """
 
     def __init__(self, validity: Validity, rule: FactorRule, rows: NumberedRows) -> None:
-        self._space, self._v = validity.record.space, validity.record.value
-        sides, self.numbers = self._sides(rows)
+        self._space = validity.record.space
+        required = self._space.step_bits(rows.required)
+        sides = side_rows(validity.record.value, rows.values, required)
+        at = len(sides.values_below)
+        self.numbers = np.ascontiguousarray(rows.numbers[:at][::-1]), rows.numbers[at:]
         # The kernels are compiled for plain tuples.
         self.start = sides, steps_of(self._space), (rule.k, rule.threshold, rule.smallest)
-
-    def _sides(self, rows: NumberedRows) -> tuple[SideRows, tuple[Numbers, Numbers]]:
-        from pcor._kernels.subtree_walk import SideRows
-
-        at = int(np.searchsorted(rows.values, self._v))
-        required = self._space.step_bits(rows.required)
-        below, above = np.arange(at)[::-1], np.arange(at, len(rows.values))
-        sides = [(rows.values[side], required[side]) for side in (below, above)]
-        return SideRows(self._v, *sides[0], *sides[1]), (rows.numbers[below], rows.numbers[above])
 
     def walk(self, find: Callable[[Box], LeafLists], progress: Progress | None) -> WalkResult:
         """Walk over all contexts, in parts, and put together what is found."""
@@ -221,7 +209,7 @@ class Windows:
         return WalkResult(
             Boxes(
                 self._space,
-                indices_of(bases, self._space, self.start[1]),
+                indices_of(bases, self._space),
                 np.concatenate([part[1] for part in parts]),
             ),
             np.concatenate([part[2] for part in parts]),

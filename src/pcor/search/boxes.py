@@ -37,12 +37,12 @@ def steps_of(space: Space) -> Steps:
     )
 
 
-def indices_of(bits: Indices, space: Space, steps: Steps) -> Indices:
+def indices_of(bits: Indices, space: Space) -> Indices:
     """Return the indices of contexts, given as bits: one for each step."""
     if space.binary:
         return bits
     indices = np.zeros(len(bits), dtype=np.uint64)
-    for number, stride in enumerate(steps.strides):
+    for number, stride in enumerate(steps_of(space).strides):
         indices += (bits >> np.uint64(number) & np.uint64(1)) * np.uint64(stride)
     return indices
 
@@ -97,7 +97,7 @@ class Boxes:
         bases = self.space.step_bits(self.bases)
         possible = (bases | self.opens) & bits == bits
         bases, opens = bases[possible] | bits, self.opens[possible] & ~bits
-        return Boxes(self.space, indices_of(bases, self.space, steps_of(self.space)), opens)
+        return Boxes(self.space, indices_of(bases, self.space), opens)
 
     def chosen(self, boxes: NDArray[np.int64] | NDArray[np.bool_]) -> Boxes:
         """Return some of the boxes."""

@@ -114,7 +114,7 @@ class MarginHeap:
             self._tables, self._steps, self._heap, self._size, looks, found
         )
         bits = found[:number, 1].astype(np.uint64)
-        indices = indices_of(bits, self._space, self._steps).astype(np.int64)
+        indices = indices_of(bits, self._space).astype(np.int64)
         return indices, found[:number, 0], looks - left
 
     def sizes(self) -> tuple[Numbers, Numbers]:

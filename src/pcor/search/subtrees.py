@@ -7,7 +7,6 @@ verdicts are the same to the last context.
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, TypeAlias
@@ -21,11 +20,10 @@ from pcor.support.arrays import NDArray, np
 from pcor.support.threads import one_by_one
 
 if TYPE_CHECKING:
-    from pcor._kernels.boxes import Steps
     from pcor._kernels.subtree_walk import SideRows
 
 # Bounds allow for the rounding of sums of so many terms (``_kernels.lof_ratios``).
-_MOST_NEIGHBOURS = 100
+MOST_NEIGHBOURS = 100
 
 Box: TypeAlias = "tuple[np.uint64, np.uint64]"
 
@@ -39,6 +37,8 @@ class Subtrees:
     Attributes:
         space: numbers the contexts.
         rule: k, the threshold, and the smallest population that the rows near V can tell.
+        rows: those near V.
+        steps: of the space, those of a chain from the lowest up.
         counts_population: whether the minimum is larger, so that the caller has to count.
     """
 
@@ -47,25 +47,15 @@ class Subtrees:
         self.counts_population = rule.smallest > 2 * rule.k + 1
         self.rule = (rule.k, rule.threshold, min(rule.smallest, 2 * rule.k + 1))
         self.rows = self._rows(validity)
-
-    @cached_property
-    def steps(self) -> Steps:
-        """The steps of the space, those of a chain from the lowest up."""
-        return steps_of(self.space)
+        self.steps = steps_of(space)
 
     def _rows(self, validity: Validity) -> SideRows:
-        from pcor._kernels.subtree_walk import SideRows
-
         cells, v = validity.cells, validity.record.value
         required = self.space.step_bits(self.space.indices_of(cells.required))
-        counts, at = cells.counts.astype(np.int64), cells.place(v)
-        # V stands for itself: one row less of its own cell and metric.
-        counts[at + int(np.argmax((required[at:] == 0) & (cells.values[at:] == v)))] -= 1
+        counts = counts_of_others(v, cells.values, required, cells.counts)
         # More than 2k alike count no more than 2k.
         rows = np.repeat(np.arange(len(counts)), np.minimum(counts, 2 * self.rule[0]))
-        below, above = rows[rows < at][::-1], rows[rows >= at]
-        sides = [(cells.values[side], required[side]) for side in (below, above)]
-        return SideRows(v, *sides[0], *sides[1])
+        return side_rows(v, cells.values[rows], required[rows])
 
     def valid(self, first: int, size: int) -> NDArray[np.bool_]:
         """Return the verdicts on the contexts that share their outer levels with ``first``.
@@ -92,19 +82,41 @@ class Subtrees:
 
     def indices_of(self, bits: Indices) -> Indices:
         """Return the indices of contexts, given as bits."""
-        return indices_of(bits, self.space, self.steps)
+        return indices_of(bits, self.space)
+
+
+def counts_of_others(
+    v: float, values: NDArray[np.float64], required: Indices, counts: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """Return how many rows other than V there are of each cell and metric, by rising metric.
+
+    ``required`` tells what a context needs to cover the cell: nothing for V's own.
+    """
+    others, at = counts.astype(np.int64), int(np.searchsorted(values, v))
+    others[at + int(np.argmax((required[at:] == 0) & (values[at:] == v)))] -= 1
+    return others
+
+
+def side_rows(v: float, values: NDArray[np.float64], required: Indices) -> SideRows:
+    """Return the rows other than V, by rising metric, as walks read them: outward on each side."""
+    from pcor._kernels.subtree_walk import SideRows
+
+    at = int(np.searchsorted(values, v))
+    outward = np.arange(at)[::-1], np.arange(at, len(values))
+    below, above = ((values[side], required[side]) for side in outward)
+    return SideRows(v, *below, *above)
 
 
 def settles_boxes(detector: Detector, brevity: int) -> bool:
     """Tell whether boxes of contexts are settled at once when contexts are drawn. Public."""
     rule = detector.factor_rule
-    return rule is not None and rule.k <= _MOST_NEIGHBOURS and not brevity
+    return rule is not None and rule.k <= MOST_NEIGHBOURS and not brevity
 
 
 def bound_rule(validity: Validity, space: Space) -> FactorRule | None:
     """Return the detector's rule, if it is a factor that a walk over the space can bound."""
     rule = validity.detector.factor_rule if validity.asks_detector else None
-    if rule is None or rule.k > _MOST_NEIGHBOURS or len(space.steps) > MOST_STEPS:
+    if rule is None or rule.k > MOST_NEIGHBOURS or len(space.steps) > MOST_STEPS:
         return None
     return rule
 
